@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
 
-from stacks.spec import Role, Spec, TaintSpec
+from stacks import checks, inventory, versions
+from stacks.inventory import Place
+from stacks.spec import HostSpec, PoolSpec, Role, Spec, SshSpec, TaintSpec
 from stacks.versions import Versions
 
 API_PORT = 6443  # kube-apiserver on each master
@@ -34,9 +37,9 @@ class Ssh:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    name: str  # <pool>-<ordinal>, or the adopted host's name; the Kubernetes node name and etcd member name
+    name: str  # <pool>-<ordinal> or the adopted host's; name of Kubernetes node and etcd member
     pool: str
-    ordinal: int  # from 1; for adopted hosts the position at which it is ordered
+    ordinal: int  # from 1; of an adopted host the number at the end of its name, 0 without one
     roles: tuple[Role, ...]  # sorted
     address: str  # IPv4
     arch: str  # amd64 | arm64
@@ -63,12 +66,136 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mirror:
+    """Where nodes fetch files and images from, in place of upstream."""
+
+    url: str  # files lie below <url>/<upstream host>/<path>
+    registry: str  # http(s)://host:port
+    manifest: str  # path of the bundle's manifest.json, relative to the project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     spec: Spec
     versions: Versions
+    mirror: Mirror | None  # None: upstream
     nodes: tuple[Node, ...]  # sorted by pool, ordinal
     etcd: tuple[Node, ...]  # in rollout order
     masters: tuple[Node, ...]  # in rollout order
     workers: tuple[Node, ...]
     etcd_stacked: bool  # every master has its own etcd member and uses only 127.0.0.1
     warnings: tuple[tuple[str, str], ...]  # (config path, text)
+
+    @property
+    def containers(self) -> bool:
+        """Machines are containers, of the lab or adopted: some kernel settings are out of reach."""
+        return self.spec.machines.containers or self.spec.machines.provider == "lab"
+
+    @property
+    def api_service_ip(self) -> str:
+        """The `kubernetes` Service: first address of serviceCidr, as kube-apiserver takes it."""
+        return _nth(self.spec.cluster.service_cidr, 1)
+
+    @property
+    def dns_service_ip(self) -> str:
+        """The cluster's DNS Service: tenth address of serviceCidr, as kubeadm takes it."""
+        return _nth(self.spec.cluster.service_cidr, 10)
+
+    @property
+    def endpoint(self) -> str:
+        """`host:port` for clients outside: what the user said, else the first master."""
+        said = self.spec.cluster.endpoint
+        if said is None:
+            return f"{self.masters[0].address}:{API_PORT}"
+        return said if ":" in said else f"{said}:{API_PORT}"
+
+    def node(self, name: str) -> Node:
+        """The node of that name. Raises KeyError."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise KeyError(name)
+
+
+def plan(spec: Spec) -> Plan:
+    """Everything that follows from a config that load() accepted, resolved."""
+    nodes = tuple(_node(spec, place) for place in inventory.places(spec))
+    masters = tuple(node for node in nodes if node.is_master)
+    return Plan(
+        spec=spec,
+        versions=versions.for_kubernetes(spec.cluster.kubernetes),
+        mirror=_mirror(spec),
+        nodes=nodes,
+        etcd=tuple(node for node in nodes if node.is_etcd),
+        masters=masters,
+        workers=tuple(node for node in nodes if node.is_worker),
+        etcd_stacked=all(node.is_etcd for node in masters),
+        warnings=tuple(sorted(checks.warnings(spec))),
+    )
+
+
+def _node(spec: Spec, place: Place) -> Node:
+    pool = spec.pools[place.pool]
+    exception = spec.nodes.get(place.name)
+    return Node(
+        name=place.name,
+        pool=place.pool,
+        ordinal=place.ordinal,
+        roles=tuple(sorted(pool.roles)),
+        address=place.address,
+        arch=pool.arch,
+        ssh=_ssh(spec.machines.ssh, place.host) if place.host is not None else None,
+        labels=tuple(sorted((pool.labels | (exception.labels if exception else {})).items())),
+        taints=_taints(pool, exception.taints if exception else ()),
+    )
+
+
+def _taints(pool: PoolSpec, own: tuple[TaintSpec, ...]) -> tuple[TaintSpec, ...]:
+    """The pool's taints and the node's own; for the same key and effect the node's value counts."""
+    merged = {(taint.key, taint.effect): taint for taint in (*pool.taints, *own)}
+    return tuple(merged[mark] for mark in sorted(merged))
+
+
+def _ssh(ssh: SshSpec, host: HostSpec) -> Ssh:
+    return Ssh(
+        user=host.user or ssh.user,
+        port=host.port or ssh.port,
+        host_key=host.host_key,
+        private_key_file=ssh.private_key_file,
+        agent=ssh.agent,
+        bastion=_bastion(ssh),
+    )
+
+
+def _bastion(ssh: SshSpec) -> Bastion | None:
+    bastion = ssh.bastion
+    if bastion is None:
+        return None
+    return Bastion(
+        address=bastion.address,
+        port=bastion.port,
+        user=bastion.user,
+        host_key=bastion.host_key,
+        # With neither a file of its own nor one for the machines, the agent serves the bastion too.
+        private_key_file=bastion.private_key_file or ssh.private_key_file,
+    )
+
+
+def _mirror(spec: Spec) -> Mirror | None:
+    """What the config names, else the lab's own mirror, the second address of its subnet."""
+    if spec.mirror is not None:
+        said = spec.mirror
+        return Mirror(url=said.url, registry=said.registry, manifest=said.manifest)
+    if spec.machines.provider != "lab":
+        return None
+    address = _nth(spec.machines.lab.subnet, 2)
+    return Mirror(
+        url=f"http://{address}:8080",
+        registry=f"http://{address}:5000",
+        manifest=".local/bundle/manifest.json",
+    )
+
+
+def _nth(network: str, number: int) -> str:
+    """Address `number` of a network, counted from its network address."""
+    return str(IPv4Address(int(IPv4Network(network).network_address) + number))

@@ -5,160 +5,206 @@ The keys of Pulumi.<stack>.yaml below `kube-ha:` become one frozen `Spec`. Unkno
 
 from __future__ import annotations
 
-from typing import Literal
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field, ValidationError
 
-Role = Literal["etcd", "master", "worker"]
+from stacks import checks, problems, ssh_keys
+from stacks.fields import (
+    Arch,
+    Cidr,
+    ClusterName,
+    DnsLabel,
+    DnsName,
+    Effect,
+    Endpoint,
+    FilePath,
+    Host,
+    HostKey,
+    Ipv4,
+    LabelKey,
+    LabelValue,
+    Port,
+    Role,
+    Section,
+    User,
+    Version,
+)
+from stacks.problems import Problem
+from stacks.settings import (
+    ControlPlaneSpec,
+    ConvergeSpec,
+    EtcdSpec,
+    KubeletSpec,
+    MirrorSpec,
+    NetworkSpec,
+    PkiSpec,
+    ProxySpec,
+)
+
+__all__ = ["Role", "Spec", "SpecError", "TaintSpec", "load"]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True
+class SpecError(ValueError):
+    """Every problem of one stack's config, as (config path, what to do) pairs."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(f"{path}: {text}" for path, text in problems))
+
+
+class ClusterSpec(Section):
+    name: ClusterName = Field(description="first part of every resource name; fixed for life")
+    kubernetes: Version = Field(description="Kubernetes release, one of artifacts/lock.yaml")
+    pod_cidr: Cidr = Field("10.244.0.0/16", description="pods; each node takes a /24 of it")
+    service_cidr: Cidr = Field("10.96.0.0/16", description="services; .1 is the API, .10 is DNS")
+    dns_domain: DnsName = Field("cluster.local", description="domain of the cluster's own DNS")
+    endpoint: Endpoint | None = Field(
+        None, description="host[:port] by which clients outside reach the API; default: a master"
     )
 
 
-class ClusterSpec(_Section):
-    name: str
-    kubernetes: str
-    pod_cidr: str = "10.244.0.0/16"
-    service_cidr: str = "10.96.0.0/16"
-    dns_domain: str = "cluster.local"
-    endpoint: str | None = Field(None, description="host[:port] by which clients outside reach the API")
+class BastionSpec(Section):
+    address: Host = Field(description="machine through which all others are reached")
+    user: User = Field("root", description="login name on the bastion")
+    port: Port = Field(22, description="SSH port of the bastion")
+    host_key: HostKey | None = Field(None, description="its public host key, 'type base64'")
+    private_key_file: FilePath | None = Field(
+        None, description="key for the bastion; default: as for the machines"
+    )
 
 
-class BastionSpec(_Section):
-    address: str
-    user: str = "root"
-    port: int = 22
-    host_key: str | None = None
-    private_key_file: str | None = None
+class SshSpec(Section):
+    user: User = Field("root", description="login name on machines; needs sudo without password")
+    port: Port = Field(22, description="SSH port of the machines")
+    private_key_file: FilePath | None = Field(
+        None, description="OpenSSH private key without passphrase, readable by you alone"
+    )
+    agent: bool = Field(
+        default=False, description="use the SSH agent of the caller in place of a key file"
+    )
+    bastion: BastionSpec | None = Field(None, description="jump host, where there is one")
+    insecure_ignore_host_key: bool = Field(
+        default=False,
+        description="connect to machines without hostKey, unprotected against impostors",
+    )
 
 
-class SshSpec(_Section):
-    user: str = "root"
-    port: int = 22
-    private_key_file: str | None = None
-    agent: bool = False
-    bastion: BastionSpec | None = None
-    insecure_ignore_host_key: bool = False
+class LabSpec(Section):
+    subnet: Cidr = Field(
+        "10.92.0.0/24", description="network of the lab: .1 this computer, .2 mirror"
+    )
 
 
-class LabSpec(_Section):
-    subnet: str = "10.92.0.0/24"
+class MachinesSpec(Section):
+    provider: Literal["lab", "adopt"] = Field(
+        description="lab: containers on this computer; adopt: machines that are there, over SSH"
+    )
+    lab: LabSpec = Field(LabSpec(), description="settings of the lab")
+    ssh: SshSpec = Field(SshSpec(), description="how adopted machines are reached")
+    containers: bool = Field(
+        default=False, description="adopted machines are containers: relax what they cannot set"
+    )
 
 
-class MachinesSpec(_Section):
-    provider: Literal["lab", "adopt"]
-    lab: LabSpec = LabSpec()
-    ssh: SshSpec = SshSpec()
+class TaintSpec(Section):
+    key: LabelKey = Field(description="[domain/]name")
+    value: LabelValue = Field("", description="may be empty")
+    effect: Effect = Field(description="what happens to pods that do not tolerate it")
 
 
-class TaintSpec(_Section):
-    key: str
-    value: str = ""
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+class HostSpec(Section):
+    name: DnsLabel = Field(description="name of the machine in cluster and stack, stable for life")
+    address: Ipv4 = Field(description="address by which you and the other nodes reach it")
+    user: User | None = Field(None, description="login name; default: machines.ssh.user")
+    port: Port | None = Field(None, description="SSH port; default: machines.ssh.port")
+    host_key: HostKey | None = Field(None, description="its public host key, 'type base64'")
 
 
-class HostSpec(_Section):
-    name: str
-    address: str
-    user: str | None = None
-    port: int | None = None
-    host_key: str | None = None
+class PoolSpec(Section):
+    roles: tuple[Role, ...] = Field(description="what machines of the pool do")
+    count: Annotated[int, Field(ge=0, le=5000)] | None = Field(
+        None, description="lab: machines <pool>-1 to <pool>-<count>"
+    )
+    hosts: tuple[HostSpec, ...] | None = Field(None, description="adopt: the machines")
+    labels: dict[LabelKey, LabelValue] = Field(
+        default_factory=dict, description="labels of the Kubernetes nodes"
+    )
+    taints: tuple[TaintSpec, ...] = Field((), description="taints of the Kubernetes nodes")
+    arch: Arch = Field("amd64", description="processor architecture of the machines")
+    address_offset: Annotated[int, Field(ge=2, le=65000)] | None = Field(
+        None,
+        description="lab: address = subnet + offset + ordinal; default 10 for masters, "
+        "50 for etcd alone, 100 for workers",
+    )
 
 
-class PoolSpec(_Section):
-    roles: tuple[Role, ...]
-    count: int | None = None
-    hosts: tuple[HostSpec, ...] | None = None
-    labels: dict[str, str] = Field(default_factory=dict)
-    taints: tuple[TaintSpec, ...] = ()
-    arch: Literal["amd64", "arm64"] = "amd64"
-    address_offset: int | None = Field(None, description="lab only: address = subnet + offset + ordinal")
+class NodeSpec(Section):
+    labels: dict[LabelKey, LabelValue] = Field(
+        default_factory=dict, description="added to the pool's, or in place of them"
+    )
+    taints: tuple[TaintSpec, ...] = Field((), description="added to the pool's")
 
 
-class NodeSpec(_Section):
-    labels: dict[str, str] = Field(default_factory=dict)
-    taints: tuple[TaintSpec, ...] = ()
+class Spec(Section):
+    """The whole config of one stack, the keys of project kube-ha."""
+
+    cluster: ClusterSpec = Field(description="what the cluster is")
+    machines: MachinesSpec = Field(description="where machines come from, how they are reached")
+    pools: dict[DnsLabel, PoolSpec] = Field(description="groups of equal machines, by name")
+    nodes: dict[DnsLabel, NodeSpec] = Field(
+        default_factory=dict, description="exceptions to the pool, by node name"
+    )
+    network: NetworkSpec = Field(NetworkSpec(), description="pod network and services")
+    etcd: EtcdSpec = Field(EtcdSpec(), description="timings and size of etcd")
+    control_plane: ControlPlaneSpec = Field(
+        ControlPlaneSpec(), description="API server, controller manager, scheduler"
+    )
+    kubelet: KubeletSpec = Field(KubeletSpec(), description="kubelet on every node")
+    pki: PkiSpec = Field(PkiSpec(), description="lifetimes of certificates")
+    mirror: MirrorSpec | None = Field(
+        None, description="where nodes fetch from; default: the lab's own mirror, else upstream"
+    )
+    proxy: ProxySpec = Field(ProxySpec(), description="HTTP proxy of the nodes")
+    converge: ConvergeSpec = Field(ConvergeSpec(), description="re-assert the fleet")
 
 
-class NetworkSpec(_Section):
-    plugin: Literal["flannel", "none"] = "flannel"
-    backend: Literal["vxlan", "host-gw"] = "vxlan"
-    proxy_mode: Literal["nftables", "iptables"] = "nftables"
+def load(raw: Mapping[str, object], *, read_keys: bool = True) -> Spec:
+    """The typed config of plain `raw` values, keyed without the `kube-ha:` prefix.
+
+    Every problem is found in one go: values that are wrong are set aside, so that the checks across
+    fields still run on the rest. `read_keys=False` leaves SSH key files unread, for a plan on a
+    computer that has none. Raises SpecError.
+    """
+    found, spec = _parse(raw)
+    if spec is not None:
+        late = checks.problems(spec)
+        if read_keys:
+            late += ssh_keys.problems(spec)
+        found += problems.unrelated(late, to=found)
+    if found or spec is None:
+        raise SpecError(sorted(set(found)))
+    return spec
 
 
-class EtcdSpec(_Section):
-    heartbeat_interval_ms: int = 100
-    election_timeout_ms: int = 1000
-    quota_backend_gib: int = 2
-
-
-class AuditSpec(_Section):
-    enabled: bool = True
-    policy: dict[str, object] | None = Field(None, description="audit.k8s.io/v1 Policy; default: metadata of writes")
-    max_age_days: int = 30
-    max_backups: int = 10
-    max_size_mib: int = 100
-
-
-class LeaderElectionSpec(_Section):
-    lease_duration_s: int = 15
-    renew_deadline_s: int = 10
-    retry_period_s: int = 2
-
-
-class ControlPlaneSpec(_Section):
-    audit: AuditSpec = AuditSpec()
-    encrypt_secrets: bool = True
-    admission_plugins: tuple[str, ...] = ("NodeRestriction",)
-    profiling: bool = False
-    leader_election: LeaderElectionSpec = LeaderElectionSpec()
-    terminated_pod_gc_threshold: int = 1000
-    cert_sans: tuple[str, ...] = ()
-    api_server_args: dict[str, str] = Field(default_factory=dict)
-    controller_manager_args: dict[str, str] = Field(default_factory=dict)
-    scheduler_args: dict[str, str] = Field(default_factory=dict)
-
-
-class KubeletSpec(_Section):
-    max_pods: int = 110
-
-
-class PkiSpec(_Section):
-    ca_validity_hours: int = 87600
-    leaf_validity_hours: int = 8760
-    leaf_renewal_hours: int = 2160
-
-
-class MirrorSpec(_Section):
-    url: str
-    registry: str
-    manifest: str
-
-
-class ProxySpec(_Section):
-    http: str | None = None
-    https: str | None = None
-    no_proxy: tuple[str, ...] = ()
-
-
-class ConvergeSpec(_Section):
-    generation: int = 1
-
-
-class Spec(_Section):
-    cluster: ClusterSpec
-    machines: MachinesSpec
-    pools: dict[str, PoolSpec]
-    nodes: dict[str, NodeSpec] = Field(default_factory=dict)
-    network: NetworkSpec = NetworkSpec()
-    etcd: EtcdSpec = EtcdSpec()
-    control_plane: ControlPlaneSpec = ControlPlaneSpec()
-    kubelet: KubeletSpec = KubeletSpec()
-    pki: PkiSpec = PkiSpec()
-    mirror: MirrorSpec | None = None
-    proxy: ProxySpec = ProxySpec()
-    converge: ConvergeSpec = ConvergeSpec()
+def _parse(raw: Mapping[str, object]) -> tuple[list[Problem], Spec | None]:
+    """All problems of single values, and the Spec of the values that are right, if that is one."""
+    try:
+        # Through JSON: lists may stand for tuples while "5" still is no number, and nothing but
+        # plain data can hide in it.
+        text = json.dumps(problems.without_empty(raw))
+    except (TypeError, ValueError, RecursionError) as error:
+        return [Problem("config", f"holds something that is no plain data ({error})")], None
+    found: list[Problem] = []
+    seen: set[str] = set()
+    while text not in seen:
+        seen.add(text)
+        try:
+            return found, Spec.model_validate_json(text, strict=True)
+        except ValidationError as error:
+            details = error.errors(include_url=False, include_context=True)
+            found += problems.unrelated(problems.translate(details, Spec), to=found)
+            text = problems.mended(text, details)
+    return found, None

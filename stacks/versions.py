@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+LOCK = Path(__file__).resolve().parent.parent / "artifacts" / "lock.yaml"
+
+
+class UnknownVersionError(ValueError):
+    """A Kubernetes version that the lock has no set for; the text lists those it has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,3 +27,70 @@ class Versions:
     pause: str
     flannel: str
     agnhost: str
+
+
+def for_kubernetes(version: str) -> Versions:
+    """The one coherent set for a Kubernetes version. Raises UnknownVersionError."""
+    entry = _sets().get(version)
+    if entry is None:
+        raise UnknownVersionError(
+            f"{version!r} is not in artifacts/lock.yaml; it has {', '.join(known())}"
+        )
+    return entry
+
+
+def known() -> tuple[str, ...]:
+    """Kubernetes versions of the lock, newest first."""
+    return tuple(sorted(_sets(), key=number, reverse=True))
+
+
+def number(version: str) -> tuple[int, ...]:
+    """`1.36.3` as (1, 36, 3), for comparing."""
+    return tuple(int(part) for part in version.split("."))
+
+
+def minor(version: str) -> tuple[int, ...]:
+    """`1.36.3` as (1, 36)."""
+    return number(version)[:2]
+
+
+def lock() -> Mapping[str, object]:
+    """The whole lock, as parsed. Raises ValueError when it is not a mapping."""
+    return _lock()
+
+
+@cache
+def _lock() -> Mapping[str, object]:
+    parsed: object = yaml.load(LOCK.read_text(), _loader())  # noqa: S506 (a safe loader)
+    return mapping(parsed, "lock")
+
+
+@cache
+def _sets() -> Mapping[str, Versions]:
+    out: dict[str, Versions] = {}
+    for version, entry in mapping(_lock().get("sets"), "sets").items():
+        names = {key: str(value) for key, value in mapping(entry, f"sets.{version}").items()}
+        out[version] = Versions(
+            kubernetes=version,
+            etcd=names["etcd"],
+            containerd=names["containerd"],
+            runc=names["runc"],
+            cni_plugins=names["cniPlugins"],
+            coredns=names["coredns"],
+            pause=names["pause"],
+            flannel=names["flannel"],
+            agnhost=names["agnhost"],
+        )
+    return out
+
+
+def mapping(value: object, where: str) -> Mapping[str, object]:
+    """`value` as a mapping with text keys; ValueError names `where` in the lock it is not one."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"artifacts/lock.yaml: {where} is no mapping")
+    return {str(key): item for key, item in value.items()}
+
+
+def _loader() -> type[yaml.SafeLoader] | type[yaml.CSafeLoader]:
+    # The C parser reads the lock in a tenth of the time, where PyYAML was built with it.
+    return yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader

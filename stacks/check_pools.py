@@ -1,0 +1,123 @@
+"""Checks of pools: roles, counts, hosts, labels, taints, and what a cluster needs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from stacks.problems import Problem
+
+if TYPE_CHECKING:
+    from stacks.fields import Role
+    from stacks.spec import PoolSpec, Spec, TaintSpec
+
+MAX_MEMBERS = 7  # above it each write waits for more disks than it gains in safety
+
+# Domains of which a kubelet may set labels of its own node only in the listed part (NodeRestriction
+# admission plugin): others would be refused when the node registers.
+_OWN_LABELS = ("kubelet.kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/")
+
+
+def problems(spec: Spec) -> list[Problem]:
+    """What is wrong in single pools, and what their sum lacks."""
+    out: list[Problem] = []
+    for name, pool in spec.pools.items():
+        path = f"pools.{name}"
+        out += _roles(path, pool.roles)
+        out += _machines(path, pool, spec.machines.provider)
+        out += node_labels(path, pool.labels, pool.taints)
+        if set(pool.roles) == {"etcd"} and (pool.labels or pool.taints):
+            text = "an etcd machine is no Kubernetes node; leave out labels and taints"
+            out.append(Problem(f"{path}.{'labels' if pool.labels else 'taints'}", text))
+    for role in ("etcd", "master"):
+        if size(spec, role) == 0:
+            text = f"no machine has role {role}; give it to a pool of at least 1, better 3 machines"
+            out.append(Problem("pools", text))
+    members = size(spec, "etcd")
+    if members > MAX_MEMBERS:
+        text = f"{members} etcd members are more than {MAX_MEMBERS}; use 3 or 5"
+        out.append(Problem("pools", text))
+    return out
+
+
+def warnings(spec: Spec) -> Iterable[Problem]:
+    """Member counts that buy nothing, and clusters without a place for workload."""
+    members = size(spec, "etcd")
+    if members and members % 2 == 0:
+        lost = (members - 1) // 2
+        text = (
+            f"{members} etcd members survive the loss of {lost}, no more than {members - 1} do; "
+            f"use {members - 1} or {members + 1}"
+        )
+        yield Problem("pools", text)
+    if size(spec, "master") == 2 and members > 2:
+        yield Problem("pools", "2 masters: planned work on one leaves a single one; use 3")
+    if size(spec, "worker") == 0:
+        yield Problem(
+            "pools", "no machine has role worker; only pods that tolerate masters will run"
+        )
+
+
+def size(spec: Spec, role: Role) -> int:
+    """How many machines have `role`."""
+    lab = spec.machines.provider == "lab"
+    return sum(
+        (pool.count or 0) if lab else len(pool.hosts or ())
+        for pool in spec.pools.values()
+        if role in pool.roles
+    )
+
+
+def _roles(path: str, roles: tuple[Role, ...]) -> list[Problem]:
+    """A master with role worker takes workload; etcd shares a machine with masters only."""
+    out = []
+    if not roles:
+        out.append(Problem(f"{path}.roles", "is empty; give at least one of etcd, master, worker"))
+    if len(set(roles)) != len(roles):
+        out.append(Problem(f"{path}.roles", f"[{', '.join(roles)}] names a role twice"))
+    if "etcd" in roles and "worker" in roles and "master" not in roles:
+        text = (
+            "etcd and worker: pods would slow the disk that every write of the cluster waits for; "
+            "give etcd machines of its own, or share masters' ([etcd, master])"
+        )
+        out.append(Problem(f"{path}.roles", text))
+    return out
+
+
+def _machines(path: str, pool: PoolSpec, provider: str) -> list[Problem]:
+    """The lab counts its machines, adopted ones are listed."""
+    out = []
+    if provider == "lab":
+        if pool.hosts is not None:
+            out.append(Problem(f"{path}.hosts", "is for provider adopt; in the lab write count"))
+        if pool.count is None:
+            out.append(Problem(f"{path}.count", "is missing; the lab makes this many machines"))
+        return out
+    if pool.count is not None:
+        out.append(Problem(f"{path}.count", "is for provider lab; adopted machines stand in hosts"))
+    if pool.hosts is None:
+        out.append(Problem(f"{path}.hosts", "is missing; list the machines to adopt"))
+    if pool.address_offset is not None:
+        text = "is for provider lab; adopted machines have their own address"
+        out.append(Problem(f"{path}.addressOffset", text))
+    return out
+
+
+def node_labels(path: str, labels: Mapping[str, str], taints: Iterable[TaintSpec]) -> list[Problem]:
+    """Labels that a kubelet may set on its own node; no taint twice."""
+    out = []
+    for key in labels:
+        domain = key.rpartition("/")[0]
+        reserved = any(
+            domain == name or domain.endswith(f".{name}") for name in ("kubernetes.io", "k8s.io")
+        )
+        if reserved and not key.startswith(_OWN_LABELS):
+            text = f"`{key}`: a node may not give itself this label; use a domain of your own"
+            out.append(Problem(f"{path}.labels", text))
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(taints):
+        if (taint.key, taint.effect) in seen:
+            text = f"{taint.key}:{taint.effect} is there twice; a node has one value for it"
+            out.append(Problem(f"{path}.taints[{index}]", text))
+        seen.add((taint.key, taint.effect))
+    return out

@@ -1,0 +1,211 @@
+"""Checks across the fields of one config: everything that can be known before any machine is asked.
+
+Each function looks at one subject and returns its problems; the order of `problems` is that of the
+config.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv4Network
+from typing import TYPE_CHECKING
+
+from stacks import check_pools, check_settings, inventory, versions
+from stacks.problems import Problem
+
+if TYPE_CHECKING:
+    from stacks.inventory import Place
+    from stacks.spec import Spec
+
+NODE_MASK = 24  # bits of the part of podCidr that one node gets; kube-controller-manager's default
+
+
+def problems(spec: Spec) -> list[Problem]:
+    """Everything that makes the config unusable."""
+    places = inventory.places(spec)
+    return [
+        *_kubernetes(spec),
+        *_networks(spec),
+        *_capacity(spec),
+        *_machines(spec),
+        *check_pools.problems(spec),
+        *_addresses(spec, places),
+        *_duplicates(places),
+        *_exceptions(spec, places),
+        *check_settings.problems(spec),
+    ]
+
+
+def warnings(spec: Spec) -> list[Problem]:
+    """What is allowed and seldom meant."""
+    out = list(check_pools.warnings(spec))
+    out += [
+        Problem(place.path, f"{place.name}: the host key is not checked (insecureIgnoreHostKey)")
+        for place in inventory.places(spec)
+        if place.host is not None and place.host.host_key is None
+    ]
+    return out
+
+
+def _kubernetes(spec: Spec) -> list[Problem]:
+    try:
+        versions.for_kubernetes(spec.cluster.kubernetes)
+    except versions.UnknownVersionError as error:
+        return [Problem("cluster.kubernetes", str(error))]
+    return []
+
+
+def _networks(spec: Spec) -> list[Problem]:
+    """Pods, services and the lab must not share an address; sizes Kubernetes takes."""
+    named = [
+        ("cluster.podCidr", IPv4Network(spec.cluster.pod_cidr)),
+        ("cluster.serviceCidr", IPv4Network(spec.cluster.service_cidr)),
+    ]
+    if spec.machines.provider == "lab":
+        named.append(("machines.lab.subnet", IPv4Network(spec.machines.lab.subnet)))
+    out = [
+        Problem(path, f"{network} overlaps {other_path} {other}; use networks of their own")
+        for place, (path, network) in enumerate(named)
+        for other_path, other in named[:place]
+        if network.overlaps(other)
+    ]
+    limits = {
+        "cluster.podCidr": (8, NODE_MASK),
+        "cluster.serviceCidr": (12, 27),  # kube-apiserver takes 2^20 addresses at most; .10 is DNS
+        "machines.lab.subnet": (16, 28),
+    }
+    for path, network in named:
+        low, high = limits[path]
+        if not low <= network.prefixlen <= high:
+            out.append(Problem(path, f"/{network.prefixlen} does not fit; use /{low} to /{high}"))
+    return out
+
+
+def _capacity(spec: Spec) -> list[Problem]:
+    """Every node needs its own part of podCidr."""
+    network = IPv4Network(spec.cluster.pod_cidr)
+    nodes = sum(
+        len(pool.hosts or ()) if spec.machines.provider == "adopt" else pool.count or 0
+        for pool in spec.pools.values()
+        if "master" in pool.roles or "worker" in pool.roles
+    )
+    room = 2 ** max(0, NODE_MASK - network.prefixlen)
+    if nodes <= room:
+        return []
+    need = NODE_MASK - (nodes - 1).bit_length()
+    text = f"{network} has room for {room} nodes (a /{NODE_MASK} each) of {nodes}; use /{need}"
+    return [Problem("cluster.podCidr", text)]
+
+
+def _machines(spec: Spec) -> list[Problem]:
+    """Settings of the other provider do nothing, so they are refused."""
+    machines = spec.machines
+    if machines.provider == "lab":
+        if machines.ssh != type(machines.ssh)():
+            return [Problem("machines.ssh", "is for provider adopt; the lab makes its own keys")]
+        return []
+    out = []
+    if machines.lab != type(machines.lab)():
+        out.append(Problem("machines.lab", "is for provider lab; leave it out"))
+    ssh = machines.ssh
+    if ssh.private_key_file is None and not ssh.agent:
+        text = "is missing; name a private key file, or set machines.ssh.agent: true"
+        out.append(Problem("machines.ssh.privateKeyFile", text))
+    if ssh.private_key_file is not None and ssh.agent:
+        text = "stands beside privateKeyFile; leave one of them out"
+        out.append(Problem("machines.ssh.agent", text))
+    bastion = ssh.bastion
+    if bastion is not None and bastion.host_key is None and not ssh.insecure_ignore_host_key:
+        out.append(Problem("machines.ssh.bastion.hostKey", _NO_HOST_KEY.format(bastion.address)))
+    return out
+
+
+_NO_HOST_KEY = (
+    "is missing; run `ssh-keyscan -t ed25519 {}`, compare it with the machine's console, and write "
+    "it here (or, unprotected, set machines.ssh.insecureIgnoreHostKey: true)"
+)
+
+
+def _addresses(spec: Spec, places: Iterable[Place]) -> list[Problem]:
+    if spec.machines.provider == "lab":
+        return _lab_addresses(spec)
+    out = []
+    networks = {"podCidr": spec.cluster.pod_cidr, "serviceCidr": spec.cluster.service_cidr}
+    for place in places:
+        path = f"{place.path}.address"
+        for name, cidr in networks.items():
+            if IPv4Address(place.address) in IPv4Network(cidr):
+                text = (
+                    f"{place.address} lies in cluster.{name} {cidr}; choose another network there"
+                )
+                out.append(Problem(path, text))
+        host = place.host
+        if host and host.host_key is None and not spec.machines.ssh.insecure_ignore_host_key:
+            out.append(Problem(f"{place.path}.hostKey", _NO_HOST_KEY.format(place.address)))
+    return out
+
+
+def _lab_addresses(spec: Spec) -> list[Problem]:
+    """First and last machine of each pool within the subnet; pools apart from each other."""
+    subnet = IPv4Network(spec.machines.lab.subnet)
+    low, high = int(subnet.network_address) + 3, int(subnet.broadcast_address) - 1
+    out: list[Problem] = []
+    taken: list[tuple[str, int, int]] = []
+    for name, pool in sorted(spec.pools.items()):
+        if not pool.count:
+            continue
+        first = inventory.lab_base(spec, pool) + 1
+        last = first + pool.count - 1
+        path = f"pools.{name}.addressOffset"
+        span = f"{IPv4Address(first)} to {IPv4Address(last)}"
+        if first < low or last > high:
+            room = f"{IPv4Address(low)} to {IPv4Address(high)}"
+            text = f"{span} is not within {room}; lower it, or widen machines.lab.subnet"
+            out.append(Problem(path, text))
+        for other, start, end in taken:
+            if first <= end and start <= last:
+                text = f"{span} meets the addresses of pool {other}; move it by {end - first + 1}"
+                out.append(Problem(path, text))
+        taken.append((name, first, last))
+    return out
+
+
+def _duplicates(places: Iterable[Place]) -> list[Problem]:
+    """Names, addresses and host keys belong to one machine each."""
+    out = []
+    seen: dict[tuple[str, str], Place] = {}
+    for place in places:
+        marks = [("name", place.name)]
+        if place.host is not None:  # lab addresses are compared pool by pool
+            marks.append(("address", place.address))
+            if place.host.host_key is not None:
+                marks.append(("hostKey", place.host.host_key))
+        for field, value in marks:
+            first = seen.setdefault((field, value), place)
+            if first is not place:
+                path = place.path if place.host is None else f"{place.path}.{field}"
+                what = f"{value!r}" if field != "hostKey" else "this key"
+                out.append(Problem(path, f"{what} is taken by {first.name} ({first.path})"))
+    return out
+
+
+def _exceptions(spec: Spec, places: Iterable[Place]) -> list[Problem]:
+    """Every key of `nodes` names a Kubernetes node, and says something about it."""
+    known = {place.name: place.pool for place in places}
+    out = []
+    for name, node in spec.nodes.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {_some(known)}"
+            out.append(Problem(f"nodes.{name}", f"no node has this name; {hint}"))
+        elif set(spec.pools[known[name]].roles) == {"etcd"} and (node.labels or node.taints):
+            text = "an etcd machine is no Kubernetes node; labels and taints do nothing"
+            out.append(Problem(f"nodes.{name}", text))
+        out += check_pools.node_labels(f"nodes.{name}", node.labels, node.taints)
+    return out
+
+
+def _some(names: Iterable[str]) -> str:
+    listed = sorted(names)
+    return ", ".join(listed[:5]) + (", ..." if len(listed) > 5 else "") if listed else "no nodes"

@@ -1,0 +1,80 @@
+"""Which machines a config asks for: names and addresses, before anything else is known of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # spec.py runs the checks, and they ask for the places
+    from stacks.fields import Role
+    from stacks.spec import HostSpec, PoolSpec, Spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One machine as the config names it."""
+
+    path: str  # config path of the lines it comes from
+    name: str
+    pool: str
+    ordinal: int  # lab: from 1; adopted: the number at the end of its name, 0 without one
+    address: str
+    host: HostSpec | None  # None in the lab
+
+
+def places(spec: Spec) -> tuple[Place, ...]:
+    """Every machine, sorted by pool, ordinal, name.
+
+    By nothing else: where a host stands in its list must not matter, or taking one out would
+    concern those behind it.
+    """
+    found = [place for name, pool in spec.pools.items() for place in _of_pool(spec, name, pool)]
+    return tuple(sorted(found, key=lambda place: (place.pool, place.ordinal, place.name)))
+
+
+def _of_pool(spec: Spec, name: str, pool: PoolSpec) -> list[Place]:
+    if spec.machines.provider == "lab":
+        first = lab_base(spec, pool)
+        return [
+            Place(
+                path=f"pools.{name}.count",
+                name=f"{name}-{ordinal}",
+                pool=name,
+                ordinal=ordinal,
+                address=str(IPv4Address(first + ordinal)),
+                host=None,
+            )
+            for ordinal in range(1, (pool.count or 0) + 1)
+        ]
+    return [
+        Place(
+            path=f"pools.{name}.hosts[{index}]",
+            name=host.name,
+            pool=name,
+            ordinal=_number_at_end(host.name),
+            address=host.address,
+            host=host,
+        )
+        for index, host in enumerate(pool.hosts or ())
+    ]
+
+
+def lab_base(spec: Spec, pool: PoolSpec) -> int:
+    """The address, as a number, that a lab machine's ordinal is added to."""
+    offset = pool.address_offset
+    if offset is None:
+        offset = _default_offset(pool.roles)
+    return int(IPv4Network(spec.machines.lab.subnet).network_address) + offset
+
+
+def _default_offset(roles: tuple[Role, ...]) -> int:
+    if "master" in roles:
+        return 10
+    return 100 if "worker" in roles else 50
+
+
+def _number_at_end(name: str) -> int:
+    digits = re.search(r"[0-9]{1,9}$", name)
+    return int(digits.group()) if digits else 0

@@ -1,0 +1,176 @@
+"""Config sections of the software on the nodes: network, etcd, control plane, PKI, mirror."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from stacks.fields import (
+    BaseUrl,
+    FilePath,
+    Flag,
+    FlagValue,
+    NoProxy,
+    Section,
+    SubjectName,
+    Url,
+)
+
+AdmissionPlugin = Literal[
+    "AlwaysPullImages",
+    "CertificateApproval",
+    "CertificateSigning",
+    "CertificateSubjectRestriction",
+    "ClusterTrustBundleAttest",
+    "DefaultIngressClass",
+    "DefaultStorageClass",
+    "DefaultTolerationSeconds",
+    "DenyServiceExternalIPs",
+    "ExtendedResourceToleration",
+    "LimitPodHardAntiAffinityTopology",
+    "LimitRanger",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
+    "NamespaceAutoProvision",
+    "NamespaceExists",
+    "NamespaceLifecycle",
+    "NodeRestriction",
+    "OwnerReferencesPermissionEnforcement",
+    "PersistentVolumeClaimResize",
+    "PodNodeSelector",
+    "PodSecurity",
+    "PodTolerationRestriction",
+    "PodTopologyLabels",
+    "Priority",
+    "ResourceQuota",
+    "RuntimeClass",
+    "ServiceAccount",
+    "StorageObjectInUseProtection",
+    "TaintNodesByCondition",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+]
+
+
+class NetworkSpec(Section):
+    plugin: Literal["flannel", "none"] = Field(
+        "flannel", description="pod network; none leaves nodes NotReady for your own manifest"
+    )
+    backend: Literal["vxlan", "host-gw"] = Field(
+        "vxlan", description="how flannel carries packets; host-gw needs all nodes on one layer 2"
+    )
+    proxy_mode: Literal["nftables", "iptables"] = Field(
+        "nftables", description="how kube-proxy implements services"
+    )
+
+
+class EtcdSpec(Section):
+    heartbeat_interval_ms: Annotated[int, Field(ge=10, le=5000)] = Field(
+        100, description="leader's heartbeat; about the slowest round trip between two members"
+    )
+    election_timeout_ms: Annotated[int, Field(ge=100, le=50000)] = Field(
+        1000, description="silence after which members elect; at least 10 round trips"
+    )
+    quota_backend_gib: Annotated[int, Field(ge=1, le=8)] = Field(
+        2, description="size at which etcd stops writes; it keeps the whole of it in memory"
+    )
+
+
+class AuditSpec(Section):
+    enabled: bool = Field(default=True, description="write an audit log on every master")
+    policy: dict[str, object] | None = Field(
+        None, description="audit.k8s.io/v1 Policy; default: metadata of writes"
+    )
+    max_age_days: Annotated[int, Field(ge=1, le=3650)] = Field(
+        30, description="days after which a rotated audit log is deleted"
+    )
+    max_backups: Annotated[int, Field(ge=1, le=1000)] = Field(
+        10, description="rotated audit logs kept"
+    )
+    max_size_mib: Annotated[int, Field(ge=1, le=10240)] = Field(
+        100, description="size at which the audit log is rotated"
+    )
+
+
+class LeaderElectionSpec(Section):
+    lease_duration_s: Annotated[int, Field(ge=2, le=600)] = Field(
+        15, description="age at which controller manager and scheduler leases may be taken over"
+    )
+    renew_deadline_s: Annotated[int, Field(ge=1, le=600)] = Field(
+        10, description="time a leader tries to renew before it gives up; under leaseDurationS"
+    )
+    retry_period_s: Annotated[int, Field(ge=1, le=600)] = Field(
+        2, description="time between two tries; renewDeadlineS is more than 1.2 times this"
+    )
+
+
+class ControlPlaneSpec(Section):
+    audit: AuditSpec = Field(AuditSpec(), description="audit log of the API")
+    encrypt_secrets: bool = Field(
+        default=True,
+        description="Secrets are encrypted in etcd (secretbox); fixed when the cluster is made",
+    )
+    admission_plugins: tuple[AdmissionPlugin, ...] = Field(
+        ("NodeRestriction",),
+        description="admission plugins switched on besides the API server's own defaults",
+    )
+    profiling: bool = Field(
+        default=False, description="serve /debug/pprof on control plane components"
+    )
+    leader_election: LeaderElectionSpec = Field(
+        LeaderElectionSpec(), description="timings of controller manager and scheduler"
+    )
+    terminated_pod_gc_threshold: Annotated[int, Field(ge=0, le=100000)] = Field(
+        1000, description="finished pods kept before the oldest are deleted; 0 keeps all"
+    )
+    cert_sans: tuple[SubjectName, ...] = Field(
+        (), description="further names and addresses in the API server's certificate"
+    )
+    api_server_args: dict[Flag, FlagValue] = Field(
+        default_factory=dict, description="further flags of kube-apiserver, without dashes"
+    )
+    controller_manager_args: dict[Flag, FlagValue] = Field(
+        default_factory=dict, description="further flags of kube-controller-manager"
+    )
+    scheduler_args: dict[Flag, FlagValue] = Field(
+        default_factory=dict, description="further flags of kube-scheduler"
+    )
+
+
+class KubeletSpec(Section):
+    max_pods: Annotated[int, Field(ge=10, le=250)] = Field(
+        110, description="pods a node takes; a node has a /24 of the pod network"
+    )
+
+
+class PkiSpec(Section):
+    ca_validity_hours: Annotated[int, Field(ge=24, le=876000)] = Field(
+        87600, description="lifetime of the CAs; fixed when the cluster is made"
+    )
+    leaf_validity_hours: Annotated[int, Field(ge=2, le=87600)] = Field(
+        8760, description="lifetime of every other certificate"
+    )
+    leaf_renewal_hours: Annotated[int, Field(ge=1, le=87600)] = Field(
+        2160, description="an up that runs within this time before the end renews the certificate"
+    )
+
+
+class MirrorSpec(Section):
+    url: Url = Field(description="serves files under <url>/<upstream host>/<path>")
+    registry: BaseUrl = Field(description="OCI registry that holds the images, http(s)://host:port")
+    manifest: FilePath = Field(description="manifest.json of the bundle, with the checksums")
+
+
+class ProxySpec(Section):
+    http: BaseUrl | None = Field(None, description="proxy for downloads over http")
+    https: BaseUrl | None = Field(None, description="proxy for downloads over https and for images")
+    no_proxy: tuple[NoProxy, ...] = Field(
+        (), description="reached without proxy, besides nodes, pods and services"
+    )
+
+
+class ConvergeSpec(Section):
+    generation: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        1, description="raise it to run every node's phases again on the next up"
+    )

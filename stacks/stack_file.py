@@ -1,0 +1,57 @@
+"""Reads Pulumi.<stack>.yaml without Pulumi: the `kube-ha:` keys of its config."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TextIO
+
+import yaml
+
+PREFIX = "kube-ha:"
+
+
+class StackFileError(ValueError):
+    """A stack file that is not one; the text says where."""
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML that refuses a key given twice, of which PyYAML silently keeps the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:  # noqa: FBT001, FBT002 (signature of PyYAML)
+        seen: set[object] = set()
+        for key_node, _ in node.value:
+            key = getattr(key_node, "value", None)
+            if isinstance(key, str) and key in seen:
+                line = key_node.start_mark.line + 1
+                raise StackFileError(f"line {line}: key `{key}` is there twice")
+            seen.add(key if isinstance(key, str) else None)
+        return dict(super().construct_mapping(node, deep=deep))
+
+
+def read(file: Path) -> dict[str, object]:
+    """The config by key, without prefix. Whole values that are encrypted are left out.
+
+    Raises StackFileError.
+    """
+    try:
+        with file.open() as stream:
+            parsed = _parse(stream)
+    except (OSError, UnicodeDecodeError) as error:
+        raise StackFileError(f"cannot be read: {error}") from None
+    config = parsed.get("config") if isinstance(parsed, dict) else None
+    if not isinstance(config, dict):
+        raise StackFileError("has no `config:`; see examples/ for complete stack files")
+    return {
+        str(key).removeprefix(PREFIX): value
+        for key, value in config.items()
+        if str(key).startswith(PREFIX)
+        and not (isinstance(value, dict) and set(value) == {"secure"})
+    }
+
+
+def _parse(stream: TextIO) -> object:
+    try:
+        parsed: object = yaml.load(stream, _Loader)  # noqa: S506 (a SafeLoader)
+    except yaml.YAMLError as error:
+        raise StackFileError(f"is no YAML: {error}") from None
+    return parsed

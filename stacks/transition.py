@@ -1,0 +1,228 @@
+"""From the last successful config of a stack to the wanted one: allowed, or refused with the way.
+
+`memory` is what a stack remembers of a success; `check` compares it with a plan. After a failed up
+the cluster lies between both, so each rule must hold from either end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from stacks import versions
+from stacks.plan import Plan
+from stacks.problems import Problem
+
+FORMAT = 1  # of the memory; a change of its meaning needs another number
+
+# Config path -> how to get what the user wants, since the cluster cannot be changed into it.
+_NEW_CLUSTER = "make a new stack with the new value and move the workload over"
+_FIXED = {
+    "cluster.name": "names of machines and certificates are made of it",
+    "cluster.podCidr": "running pods have addresses of it",
+    "cluster.serviceCidr": "Services and the API's certificates have addresses of it",
+    "cluster.dnsDomain": "running pods look names up in it",
+    "machines.provider": "machines cannot change their kind",
+    "machines.lab.subnet": "machines have their addresses of it",
+    "network.plugin": "running pods are wired by it",
+    "controlPlane.encryptSecrets": "Secrets lie in etcd in the form it chose",
+    "pki.caValidityHours": "another lifetime makes other CAs, which no member would trust",
+}
+
+
+class TransitionError(ValueError):
+    """Why a running cluster cannot become the plan, as (config path, way out) pairs."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(f"{path}: {text}" for path, text in problems))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Machine:
+    pool: str
+    roles: tuple[str, ...]
+    address: str
+    host_key: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Memory:
+    kubernetes: str
+    fixed: Mapping[str, object]
+    machines: Mapping[str, _Machine]
+
+
+def memory(plan: Plan) -> dict[str, object]:
+    """What to remember of a success: plain JSON values without secrets, read back by `check`."""
+    nodes: dict[str, object] = {
+        node.name: {
+            "pool": node.pool,
+            "roles": list(node.roles),
+            "address": node.address,
+            "hostKey": node.ssh.host_key if node.ssh else None,
+        }
+        for node in plan.nodes
+    }
+    return {
+        "format": FORMAT,
+        "kubernetes": plan.spec.cluster.kubernetes,
+        "fixed": _fixed(plan),
+        "nodes": nodes,
+    }
+
+
+def check(previous: Mapping[str, object] | None, plan: Plan) -> None:
+    """Refuse what would break the cluster of `previous`. None: there is no cluster yet.
+
+    Raises TransitionError with every problem.
+    """
+    if previous is None:
+        return
+    before = _read(previous)
+    found = [
+        *_immutable(before, plan),
+        *_kubernetes(before, plan),
+        *_identity(before, plan),
+        *_members(before, plan),
+        *_masters(before, plan),
+    ]
+    if found:
+        raise TransitionError(sorted(set(found)))
+
+
+def _fixed(plan: Plan) -> dict[str, object]:
+    spec = plan.spec
+    lab = spec.machines.provider == "lab"
+    return {
+        "cluster.name": spec.cluster.name,
+        "cluster.podCidr": spec.cluster.pod_cidr,
+        "cluster.serviceCidr": spec.cluster.service_cidr,
+        "cluster.dnsDomain": spec.cluster.dns_domain,
+        "machines.provider": spec.machines.provider,
+        "machines.lab.subnet": spec.machines.lab.subnet if lab else None,
+        "network.plugin": spec.network.plugin,
+        "controlPlane.encryptSecrets": spec.control_plane.encrypt_secrets,
+        "pki.caValidityHours": spec.pki.ca_validity_hours,
+    }
+
+
+def _immutable(before: _Memory, plan: Plan) -> list[Problem]:
+    now = _fixed(plan)
+    return [
+        Problem(
+            path,
+            f"cannot change from {_word(before.fixed[path])} to {_word(now[path])}: {reason}; "
+            f"set it back to {_word(before.fixed[path])}, or {_NEW_CLUSTER}",
+        )
+        for path, reason in _FIXED.items()
+        # A field that was not remembered yet is new in this program: there is nothing to compare.
+        if before.fixed.get(path) is not None
+        and now[path] is not None
+        and before.fixed[path] != now[path]
+    ]
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _kubernetes(before: _Memory, plan: Plan) -> list[Problem]:
+    old, new = before.kubernetes, plan.spec.cluster.kubernetes
+    if old == new:
+        return []
+    if versions.number(new) < versions.number(old):
+        reason = f"{new} is older than {old}, and it cannot read what {old} wrote to etcd"
+    else:
+        reason = f"this cluster was made with {old}, and stays with it"
+    text = (
+        f"{reason}; set it back to {old!r}, or make a new stack with {new!r} and move the workload"
+    )
+    return [Problem("cluster.kubernetes", f"{text} over")]
+
+
+def _identity(before: _Memory, plan: Plan) -> list[Problem]:
+    """A name stands for one machine: same address, host key and roles for life."""
+    out = []
+    for node in plan.nodes:
+        old = before.machines.get(node.name)
+        if old is None:
+            continue
+        path = f"pools.{node.pool}"
+        way = (
+            "add the machine under a new name and run up, then take the old name out and run up "
+            "again"
+        )
+        if old.address != node.address:
+            text = f"{node.name} moves from {old.address} to {node.address}"
+            out.append(Problem(path, f"{text}, which is another machine; {way}"))
+        key = node.ssh.host_key if node.ssh else None
+        if old.host_key is not None and key is not None and old.host_key != key:
+            text = f"{node.name} shows another host key than the machine that was adopted"
+            out.append(Problem(path, f"{text}; put the old key back, or {way}"))
+        if old.roles != node.roles:
+            roles = f"[{', '.join(old.roles)}] to [{', '.join(node.roles)}]"
+            text = f"{node.name} would change roles from {roles}"
+            out.append(Problem(path, f"{text}; machines keep their roles: {way}"))
+    return out
+
+
+def _members(before: _Memory, plan: Plan) -> list[Problem]:
+    """etcd members leave one per up: quorum is asked for again between them."""
+    old = {name for name, machine in before.machines.items() if "etcd" in machine.roles}
+    new = {node.name for node in plan.etcd}
+    return _leaving(before, sorted(old - new), stay=len(old & new), what="etcd member")
+
+
+def _masters(before: _Memory, plan: Plan) -> list[Problem]:
+    """Masters leave one per up: those that stay carry clients of the leaving one."""
+    old = {name for name, machine in before.machines.items() if "master" in machine.roles}
+    new = {node.name for node in plan.masters}
+    return _leaving(before, sorted(old - new), stay=len(old & new), what="master")
+
+
+def _leaving(before: _Memory, names: list[str], *, stay: int, what: str) -> list[Problem]:
+    if not names:
+        return []
+    path = f"pools.{before.machines[names[0]].pool}"
+    listed = ", ".join(names)
+    if stay == 0:
+        text = (
+            f"no {what} of the running cluster would stay (leaving: {listed}); add the new ones "
+            f"and run up, then take out one {what} per up"
+        )
+        return [Problem(path, text)]
+    if len(names) > 1:
+        text = f"{listed} would leave at once; take out one {what}, run up, then the next"
+        return [Problem(path, text)]
+    return []
+
+
+def _read(previous: Mapping[str, object]) -> _Memory:
+    """The memory, typed. Raises TransitionError when it is not what `memory` wrote."""
+    found, fixed, nodes = previous.get("format"), previous.get("fixed"), previous.get("nodes")
+    version = previous.get("kubernetes")
+    # The engine's outputs hold numbers as floats.
+    if found != FORMAT or not isinstance(fixed, Mapping) or not isinstance(nodes, Mapping):
+        raise TransitionError([_unreadable(f"format {found!r}")])
+    if not isinstance(version, str):
+        raise TransitionError([_unreadable("no Kubernetes version")])
+    machines = {str(name): _machine(str(name), entry) for name, entry in nodes.items()}
+    return _Memory(kubernetes=version, fixed=dict(fixed), machines=machines)
+
+
+def _machine(name: str, entry: object) -> _Machine:
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("roles"), list | tuple):
+        raise TransitionError([_unreadable(f"node {name!r}")])
+    key = entry.get("hostKey")
+    return _Machine(
+        pool=str(entry.get("pool")),
+        roles=tuple(str(role) for role in entry["roles"]),
+        address=str(entry.get("address")),
+        host_key=None if key is None else str(key),
+    )
+
+
+def _unreadable(what: str) -> Problem:
+    text = f"what the stack remembers of its last success cannot be read ({what})"
+    return Problem("config", f"{text}; run the version of this program that made it")
