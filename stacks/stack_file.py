@@ -1,7 +1,9 @@
-"""Reads Pulumi.<stack>.yaml without Pulumi: the `kube-ha:` keys of its config."""
+"""The `kube-ha:` keys of a stack's config as plain values: from its file, or from the engine."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TextIO
 
@@ -47,6 +49,26 @@ def read(file: Path) -> dict[str, object]:
         if str(key).startswith(PREFIX)
         and not (isinstance(value, dict) and set(value) == {"secure"})
     }
+
+
+def from_engine(values: Mapping[str, str], *, secret: Collection[str]) -> dict[str, object]:
+    """The config by key, without prefix, of the engine's full keys and their texts.
+
+    `secret` are the full keys that hold something encrypted: left out, for the plan has no secrets.
+    """
+    return {
+        key.removeprefix(PREFIX): _plain(value)
+        for key, value in values.items()
+        if key.startswith(PREFIX) and key not in secret
+    }
+
+
+def _plain(text: str) -> object:
+    try:
+        value: object = json.loads(text)
+    except ValueError:
+        return text  # the engine hands plain strings over as they are
+    return value
 
 
 def _parse(stream: TextIO) -> object:
