@@ -1,0 +1,82 @@
+"""Files that the API server reads: audit policy and encryption at rest."""
+
+from __future__ import annotations
+
+from stacks.files.yaml_text import documents
+from stacks.plan import Plan
+
+_POLICY: dict[str, object] = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy"}
+
+
+def audit_policy(plan: Plan) -> str:
+    """/etc/kubernetes/audit-policy.yaml: the user's policy, or who changed what, without bodies."""
+    policy = plan.spec.control_plane.audit.policy
+    return documents({**_POLICY, **(policy if policy is not None else _default())})
+
+
+def _default() -> dict[str, object]:
+    """The first rule that fits a request decides."""
+    return {
+        "omitStages": ["RequestReceived"],
+        "rules": [
+            # What the cluster says about itself all day.
+            {
+                "level": "None",
+                "resources": [
+                    {"group": "", "resources": ["events"]},
+                    {"group": "events.k8s.io", "resources": ["events"]},
+                    {"group": "coordination.k8s.io", "resources": ["leases"]},
+                ],
+            },
+            {
+                "level": "None",
+                "userGroups": ["system:nodes"],
+                "resources": [
+                    {"group": "", "resources": ["nodes/status", "pods/status"]},
+                    {"group": "authentication.k8s.io", "resources": ["tokenreviews"]},
+                    {"group": "authorization.k8s.io", "resources": ["subjectaccessreviews"]},
+                ],
+            },
+            # Reading these matters as much as writing; exec over websockets is a get.
+            {
+                "level": "Metadata",
+                "resources": [
+                    {
+                        "group": "",
+                        "resources": [
+                            "secrets",
+                            "serviceaccounts/token",
+                            "pods/exec",
+                            "pods/attach",
+                            "pods/portforward",
+                            "nodes/proxy",
+                        ],
+                    }
+                ],
+            },
+            {"level": "None", "verbs": ["get", "list", "watch"]},
+            {"level": "Metadata"},
+        ],
+    }
+
+
+def encryption_config(key: str) -> str:
+    """/etc/kubernetes/encryption.yaml; `key` is 32 bytes in base64. Secret.
+
+    `identity` comes last, so that what was written before encryption can still be read.
+    """
+    return documents(
+        {
+            "apiVersion": "apiserver.config.k8s.io/v1",
+            "kind": "EncryptionConfiguration",
+            "resources": [
+                {
+                    "resources": ["secrets"],
+                    "providers": [
+                        {"secretbox": {"keys": [{"name": "key-1", "secret": key}]}},
+                        {"identity": {}},
+                    ],
+                }
+            ],
+        }
+    )

@@ -1,0 +1,119 @@
+"""containerd: its config, its unit, and where it pulls images from."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from stacks.plan import Plan
+
+UPSTREAM_REGISTRIES = ("ghcr.io", "registry.k8s.io")  # of every image the product itself runs
+
+_CONFIG = """\
+version = 4
+
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+  sandbox = 'registry.k8s.io/pause:{pause}'
+
+[plugins.'io.containerd.cri.v1.images'.registry]
+  config_path = '/etc/containerd/certs.d'
+
+{oom}[plugins.'io.containerd.cri.v1.runtime'.cni]
+  bin_dirs = ['/opt/cni/bin']
+  conf_dir = '/etc/cni/net.d'
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+  runtime_type = 'io.containerd.runc.v2'
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+  SystemdCgroup = true
+"""
+
+# A container may not lower an OOM score: without this no pod sandbox starts.
+_OOM = """\
+[plugins.'io.containerd.cri.v1.runtime']
+  restrict_oom_score_adj = true
+
+"""
+
+_UNIT = """\
+[Unit]
+Description=containerd, the container runtime
+After=network.target dbus.service
+
+[Service]
+ExecStartPre=-/sbin/modprobe overlay
+ExecStart=/usr/local/bin/containerd
+Type=notify
+# Restarting containerd must leave the containers alone: systemd manages neither
+# their cgroups nor their shims.
+Delegate=yes
+KillMode=process
+Restart=always
+RestartSec=2
+TasksMax=infinity
+{limits}
+[Install]
+WantedBy=multi-user.target
+"""
+
+_LIMITS = """\
+LimitNPROC=infinity
+LimitCORE=infinity
+OOMScoreAdjust=-999
+"""
+
+
+def config(plan: Plan) -> str:
+    """/etc/containerd/config.toml, for containerd 2.3 (config version 4)."""
+    oom = _OOM if plan.containers else ""
+    return _CONFIG.format(pause=plan.versions.pause, oom=oom)
+
+
+def hosts(plan: Plan) -> dict[str, str]:
+    """/etc/containerd/certs.d/<upstream registry>/hosts.toml by upstream registry.
+
+    Empty without a mirror: containerd then asks upstream.
+    """
+    if plan.mirror is None:
+        return {}
+    mirror = f'[host."{plan.mirror.registry}"]\n  capabilities = ["pull", "resolve"]\n'
+    return {name: f'server = "https://{name}"\n\n{mirror}' for name in UPSTREAM_REGISTRIES}
+
+
+def unit(plan: Plan) -> str:
+    """/etc/systemd/system/containerd.service."""
+    return _UNIT.format(limits="" if plan.containers else _LIMITS)
+
+
+def proxy(plan: Plan) -> str:
+    """/etc/systemd/system/containerd.service.d/proxy.conf; empty where no proxy is configured."""
+    values = proxy_environment(plan)
+    if not values:
+        return ""
+    lines = [f'Environment="{name}={_quoted(value)}"' for name, value in values]
+    return "[Service]\n" + "\n".join(lines) + "\n"
+
+
+def proxy_environment(plan: Plan) -> list[tuple[str, str]]:
+    """HTTP_PROXY and the like as (name, value), for programs that download on a node."""
+    spec = plan.spec.proxy
+    urls = [
+        (name, url) for name, url in (("HTTP_PROXY", spec.http), ("HTTPS_PROXY", spec.https)) if url
+    ]
+    if not urls:
+        return []
+    own = ("127.0.0.1", "localhost", plan.spec.cluster.pod_cidr, plan.spec.cluster.service_cidr)
+    direct = [*own, *_mirror_host(plan), *spec.no_proxy]
+    return [*urls, ("NO_PROXY", ",".join(dict.fromkeys(direct)))]
+
+
+def _mirror_host(plan: Plan) -> list[str]:
+    if plan.mirror is None:
+        return []
+    hosts = (urlsplit(url).hostname for url in (plan.mirror.url, plan.mirror.registry))
+    return [host for host in hosts if host is not None]
+
+
+def _quoted(value: str) -> str:
+    # In a unit file % starts a specifier, and quotes and backslashes end or escape.
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")

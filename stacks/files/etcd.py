@@ -1,0 +1,87 @@
+"""etcd as a systemd service: its environment and its unit."""
+
+from __future__ import annotations
+
+from stacks.plan import ETCD_CLIENT_PORT, ETCD_PEER_PORT, Node, Plan
+
+_GIB = 1024**3
+
+_UNIT = """\
+[Unit]
+Description=etcd, the store of the Kubernetes API
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+Type=notify
+EnvironmentFile=/etc/kube-ha/etcd/etcd.env
+# Initial cluster, written when this member is born; not read once it has data.
+EnvironmentFile=-/etc/kube-ha/etcd/bootstrap.env
+ExecStart=/usr/local/bin/etcd
+Restart=always
+RestartSec=2
+# etcd says it is ready after 5 s at the latest, with or without quorum; before that it replays its
+# log, which takes its time when the log is long. Killing it there would start over, for ever.
+TimeoutStartSec=10min
+NoNewPrivileges=yes
+LimitNOFILE={files}
+{weight}
+[Install]
+WantedBy=multi-user.target
+"""
+
+_WEIGHT = """\
+IOSchedulingClass=best-effort
+IOSchedulingPriority=0
+OOMScoreAdjust=-999
+"""
+
+
+def environment(plan: Plan, node: Node) -> str:
+    """/etc/kube-ha/etcd/etcd.env, all but the initial cluster: that depends on who is alive."""
+    return "".join(f"{name}={value}\n" for name, value in _settings(plan, node).items())
+
+
+def _settings(plan: Plan, node: Node) -> dict[str, str]:
+    client = f"https://{node.address}:{ETCD_CLIENT_PORT}"
+    peer = f"https://{node.address}:{ETCD_PEER_PORT}"
+    pki = "/etc/kube-ha/etcd"
+    spec = plan.spec.etcd
+    return {
+        "ETCD_NAME": node.name,
+        "ETCD_DATA_DIR": "/var/lib/kube-ha/etcd",
+        "ETCD_LISTEN_CLIENT_URLS": f"https://127.0.0.1:{ETCD_CLIENT_PORT},{client}",
+        "ETCD_ADVERTISE_CLIENT_URLS": client,
+        "ETCD_LISTEN_PEER_URLS": peer,
+        "ETCD_INITIAL_ADVERTISE_PEER_URLS": peer,
+        "ETCD_LISTEN_METRICS_URLS": "http://127.0.0.1:2381",
+        "ETCD_INITIAL_CLUSTER_TOKEN": plan.spec.cluster.name,
+        "ETCD_STRICT_RECONFIG_CHECK": "true",
+        "ETCD_TRUSTED_CA_FILE": f"{pki}/ca.crt",
+        "ETCD_CERT_FILE": f"{pki}/server.crt",
+        "ETCD_KEY_FILE": f"{pki}/server.key",
+        "ETCD_CLIENT_CERT_AUTH": "true",
+        "ETCD_PEER_TRUSTED_CA_FILE": f"{pki}/ca.crt",
+        "ETCD_PEER_CERT_FILE": f"{pki}/peer.crt",
+        "ETCD_PEER_KEY_FILE": f"{pki}/peer.key",
+        "ETCD_PEER_CLIENT_CERT_AUTH": "true",
+        "ETCD_TLS_MIN_VERSION": "TLS1.2",
+        "ETCD_HEARTBEAT_INTERVAL": str(spec.heartbeat_interval_ms),
+        "ETCD_ELECTION_TIMEOUT": str(spec.election_timeout_ms),
+        "ETCD_QUOTA_BACKEND_BYTES": str(spec.quota_backend_gib * _GIB),
+        # The API server compacts every 5 minutes; this is for the time when none runs.
+        "ETCD_AUTO_COMPACTION_MODE": "periodic",
+        "ETCD_AUTO_COMPACTION_RETENTION": "1h",
+        "ETCD_SNAPSHOT_COUNT": "10000",
+        # Lets the API server answer lists from its cache (KEP-2340).
+        "ETCD_WATCH_PROGRESS_NOTIFY_INTERVAL": "5s",
+        "ETCD_FEATURE_GATES": "InitialCorruptCheck=true",
+    }
+
+
+def unit(plan: Plan) -> str:
+    """/etc/systemd/system/etcd.service."""
+    # The lab's machines may open 20000 files at most.
+    if plan.containers:
+        return _UNIT.format(files=20000, weight="")
+    return _UNIT.format(files=65536, weight=_WEIGHT)

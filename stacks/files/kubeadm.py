@@ -1,0 +1,198 @@
+"""kubeadm.yaml (v1beta4): how masters are made, and how workers join."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stacks.files import kubelet
+from stacks.files.yaml_text import documents
+from stacks.plan import API_PORT, ETCD_CLIENT_PORT, LOCAL_API_PORT, Node, Plan
+
+_API = "kubeadm.k8s.io/v1beta4"
+_PKI = "/etc/kubernetes/pki"
+AUDIT_POLICY = "/etc/kubernetes/audit-policy.yaml"
+AUDIT_LOG = "/var/log/kubernetes/audit.log"
+ENCRYPTION = "/etc/kubernetes/encryption.yaml"
+DISCOVERY = "/etc/kubernetes/discovery.conf"
+
+_MASTER_TAINT = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
+
+
+def init(plan: Plan, node: Node) -> str:
+    """For `kubeadm init`, the same on every master but for its name and address.
+
+    Whether add-ons and uploads run is the script's choice (--skip-phases), for only etcd knows
+    whether the cluster exists. No bootstrap token is in here: secrets have files of their own.
+    """
+    return documents(
+        {
+            "apiVersion": _API,
+            "kind": "InitConfiguration",
+            "localAPIEndpoint": {"advertiseAddress": node.address, "bindPort": API_PORT},
+            "nodeRegistration": _registration(plan, node),
+        },
+        cluster_configuration(plan),
+        kubelet.configuration(plan),
+    )
+
+
+def join_worker(plan: Plan, node: Node) -> str:
+    """For `kubeadm join` of a worker; /etc/kubernetes/discovery.conf holds CA and token."""
+    return documents(
+        {
+            "apiVersion": _API,
+            "kind": "JoinConfiguration",
+            "discovery": {"file": {"kubeConfigPath": DISCOVERY}},
+            "nodeRegistration": _registration(plan, node),
+        }
+    )
+
+
+def _registration(plan: Plan, node: Node) -> dict[str, object]:
+    out: dict[str, object] = {
+        "name": node.name,
+        "criSocket": "unix:///run/containerd/containerd.sock",
+        "imagePullSerial": False,
+        "kubeletExtraArgs": _arguments(_kubelet_flags(node)),
+        "taints": _taints(node),
+    }
+    if plan.containers:
+        out["ignorePreflightErrors"] = ["SystemVerification"]
+    return out
+
+
+def _kubelet_flags(node: Node) -> dict[str, str]:
+    # The name is said even where it equals the hostname: a machine renamed later stays this node.
+    flags = {"hostname-override": node.name, "node-ip": node.address}
+    labels = ",".join(f"{key}={value}" for key, value in kubelet.own_labels(node))
+    return {**flags, "node-labels": labels} if labels else flags
+
+
+def _taints(node: Node) -> list[dict[str, str]]:
+    own = [
+        {"key": taint.key, "value": taint.value, "effect": taint.effect}
+        if taint.value
+        else {"key": taint.key, "effect": taint.effect}
+        for taint in node.taints
+    ]
+    dedicated = node.is_master and "worker" not in node.roles
+    return [_MASTER_TAINT, *own] if dedicated else own
+
+
+def cluster_configuration(plan: Plan) -> dict[str, object]:
+    """The part that describes the cluster, the same for every master."""
+    cluster = plan.spec.cluster
+    return {
+        "apiVersion": _API,
+        "kind": "ClusterConfiguration",
+        "clusterName": cluster.name,
+        "kubernetesVersion": f"v{plan.versions.kubernetes}",
+        "controlPlaneEndpoint": f"127.0.0.1:{LOCAL_API_PORT}",
+        "networking": {
+            "podSubnet": cluster.pod_cidr,
+            "serviceSubnet": cluster.service_cidr,
+            "dnsDomain": cluster.dns_domain,
+        },
+        "certificatesDir": _PKI,
+        "encryptionAlgorithm": "ECDSA-P256",
+        "certificateValidityPeriod": f"{plan.spec.pki.leaf_validity_hours}h0m0s",
+        "etcd": {
+            "external": {
+                "endpoints": _etcd_endpoints(plan),
+                "caFile": f"{_PKI}/etcd/ca.crt",
+                "certFile": f"{_PKI}/apiserver-etcd-client.crt",
+                "keyFile": f"{_PKI}/apiserver-etcd-client.key",
+            }
+        },
+        "apiServer": {
+            "certSANs": _names(plan),
+            "extraArgs": _arguments(_apiserver_flags(plan)),
+            "extraVolumes": _apiserver_volumes(plan),
+        },
+        "controllerManager": {"extraArgs": _arguments(_controller_manager_flags(plan))},
+        "scheduler": {"extraArgs": _arguments(_scheduler_flags(plan))},
+        # Both are manifests of ours.
+        "dns": {"disabled": True},
+        "proxy": {"disabled": True},
+    }
+
+
+def _etcd_endpoints(plan: Plan) -> list[str]:
+    # With a member on each master, membership changes touch no API server's flags.
+    addresses = ["127.0.0.1"] if plan.etcd_stacked else [node.address for node in plan.etcd]
+    return [f"https://{address}:{ETCD_CLIENT_PORT}" for address in addresses]
+
+
+def _names(plan: Plan) -> list[str]:
+    """Names and addresses that API servers are called by, but for what kubeadm adds itself."""
+    endpoint = plan.spec.cluster.endpoint
+    outside = [endpoint.partition(":")[0]] if endpoint else []
+    return sorted({"127.0.0.1", "localhost", *outside, *plan.spec.control_plane.cert_sans})
+
+
+def _apiserver_flags(plan: Plan) -> Mapping[str, str]:
+    spec = plan.spec.control_plane
+    # Dropping NodeRestriction would let any kubelet change every node.
+    plugins = sorted({"NodeRestriction", *spec.admission_plugins})
+    flags = {
+        "enable-admission-plugins": ",".join(plugins),
+        "profiling": str(spec.profiling).lower(),
+        # The API answers for so long after it said it is no longer ready: load balancers
+        # need up to 7 s to notice.
+        "shutdown-delay-duration": "15s",
+    }
+    if spec.audit.enabled:
+        flags |= {
+            "audit-log-path": AUDIT_LOG,
+            "audit-log-maxage": str(spec.audit.max_age_days),
+            "audit-log-maxbackup": str(spec.audit.max_backups),
+            "audit-log-maxsize": str(spec.audit.max_size_mib),
+            "audit-policy-file": AUDIT_POLICY,
+        }
+    if spec.encrypt_secrets:
+        flags["encryption-provider-config"] = ENCRYPTION
+    return flags | spec.api_server_args
+
+
+def _apiserver_volumes(plan: Plan) -> list[dict[str, object]]:
+    spec = plan.spec.control_plane
+    volumes: list[dict[str, object]] = []
+    if spec.audit.enabled:
+        volumes.append(_file_volume("audit-policy", AUDIT_POLICY))
+        folder = AUDIT_LOG.rpartition("/")[0]
+        volumes.append(_volume("audit-log", folder, "DirectoryOrCreate"))
+    if spec.encrypt_secrets:
+        volumes.append(_file_volume("encryption", ENCRYPTION))
+    return volumes
+
+
+def _volume(name: str, path: str, kind: str) -> dict[str, object]:
+    return {"name": name, "hostPath": path, "mountPath": path, "pathType": kind}
+
+
+def _file_volume(name: str, path: str) -> dict[str, object]:
+    return {**_volume(name, path, "File"), "readOnly": True}
+
+
+def _election_flags(plan: Plan) -> dict[str, str]:
+    election = plan.spec.control_plane.leader_election
+    return {
+        "leader-elect-lease-duration": f"{election.lease_duration_s}s",
+        "leader-elect-renew-deadline": f"{election.renew_deadline_s}s",
+        "leader-elect-retry-period": f"{election.retry_period_s}s",
+        "profiling": str(plan.spec.control_plane.profiling).lower(),
+    }
+
+
+def _controller_manager_flags(plan: Plan) -> Mapping[str, str]:
+    spec = plan.spec.control_plane
+    threshold = {"terminated-pod-gc-threshold": str(spec.terminated_pod_gc_threshold)}
+    return _election_flags(plan) | threshold | spec.controller_manager_args
+
+
+def _scheduler_flags(plan: Plan) -> Mapping[str, str]:
+    return _election_flags(plan) | plan.spec.control_plane.scheduler_args
+
+
+def _arguments(flags: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in sorted(flags.items())]

@@ -1,0 +1,109 @@
+"""The kubelet: its units, its configuration, and the labels it may give its own node."""
+
+from __future__ import annotations
+
+from stacks.plan import Node, Plan
+
+_UNIT = """\
+[Unit]
+Description=kubelet, the Kubernetes node agent
+Wants=network-online.target
+After=network-online.target containerd.service haproxy.service
+
+[Service]
+ExecStart=/usr/local/bin/kubelet
+Restart=always
+RestartSec=3
+# Before kubeadm has written its files the kubelet cannot start: never give up on it.
+StartLimitIntervalSec=0
+CPUAccounting=yes
+MemoryAccounting=yes
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+_DROP_IN = """\
+[Service]
+Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \
+--kubeconfig=/etc/kubernetes/kubelet.conf"
+Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
+# Written by kubeadm init and join: KUBELET_KUBEADM_ARGS.
+EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
+# Left to the machine's owner.
+EnvironmentFile=-/etc/default/kubelet
+ExecStart=
+ExecStart=/usr/local/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS \
+$KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
+"""
+
+# Labels of these domains are Kubernetes' own; a kubelet may set only those named here
+# (admission plugin NodeRestriction, and the kubelet refuses to start with others).
+_RESERVED = ("kubernetes.io", "k8s.io")
+_ALLOWED_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
+_ALLOWED = frozenset({"topology.kubernetes.io/region", "topology.kubernetes.io/zone"})
+
+
+def unit() -> str:
+    """/etc/systemd/system/kubelet.service."""
+    return _UNIT
+
+
+def drop_in() -> str:
+    """/etc/systemd/system/kubelet.service.d/10-kubeadm.conf."""
+    return _DROP_IN
+
+
+def configuration(plan: Plan) -> dict[str, object]:
+    """The KubeletConfiguration of all nodes; kubeadm keeps it in the cluster for those that join.
+
+    resolvConf is left out: kubeadm finds on each node whether systemd-resolved runs there.
+    """
+    return {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "authentication": {"anonymous": {"enabled": False}},
+        "cgroupDriver": "systemd",
+        "maxPods": plan.spec.kubelet.max_pods,
+        "rotateCertificates": True,
+        "serverTLSBootstrap": False,
+        "serializeImagePulls": False,
+        "maxParallelImagePulls": 4,
+        **(_CONTAINER if plan.containers else _COMPUTER),
+    }
+
+
+_COMPUTER: dict[str, object] = {
+    # Pods are ended in order when the machine is shut down; needs systemd-logind.
+    "shutdownGracePeriod": "60s",
+    "shutdownGracePeriodCriticalPods": "20s",
+}
+
+_CONTAINER: dict[str, object] = {
+    "failCgroupV1": False,
+    "failSwapOn": False,  # the swap seen is that of the computer below
+    "oomScoreAdj": 0,
+}
+
+
+def own_labels(node: Node) -> tuple[tuple[str, str], ...]:
+    """Labels that the node's kubelet may set itself; sorted."""
+    return tuple((key, value) for key, value in node.labels if _may_set(key))
+
+
+def granted_labels(node: Node) -> tuple[tuple[str, str], ...]:
+    """Labels that only an administrator may set on the node; sorted."""
+    return tuple((key, value) for key, value in node.labels if not _may_set(key))
+
+
+def _may_set(key: str) -> bool:
+    domain, slash, _ = key.rpartition("/")
+    if not slash or key in _ALLOWED:
+        return True
+    if any(_is_within(domain, allowed) for allowed in _ALLOWED_DOMAINS):
+        return True
+    return not any(_is_within(domain, reserved) for reserved in _RESERVED)
+
+
+def _is_within(domain: str, parent: str) -> bool:
+    return domain == parent or domain.endswith(f".{parent}")
