@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
-
-# Values of fields without default that let the other checks run when they are missing or wrong.
-_STAND_INS: dict[tuple[str, ...], object] = {
-    ("cluster", "name"): "unnamed",
-    ("cluster", "kubernetes"): "0.0.0",
-}
 
 
 class Problem(NamedTuple):
@@ -28,7 +22,7 @@ def translate(details: Iterable[ErrorDetails], model: type[BaseModel]) -> list[P
     """Pydantic's errors as problems."""
     out = []
     for detail in details:
-        loc = _loc(detail)
+        loc = location(detail)
         out.append(Problem(dotted(loc), _text(detail, loc, model)))
     return out
 
@@ -47,8 +41,12 @@ def dotted(loc: Sequence[str | int]) -> str:
 
 
 def unrelated(late: Iterable[Problem], *, to: Iterable[Problem]) -> list[Problem]:
-    """Those of `late` that are not about a path above, at or below one in `to`."""
+    """Those of `late` that are not about a path above, at or below one in `to`.
+
+    Which nodes there are follows from the pools: with a wrong one, nothing is said about `nodes`.
+    """
     known = [_steps(path) for path, _ in to]
+    known += [["nodes"] for steps in known if steps[0] == "pools"]
     return [
         problem
         for problem in late
@@ -64,61 +62,43 @@ def _same_branch(one: list[str], other: list[str]) -> bool:
     return all(a == b for a, b in zip(one, other, strict=False))
 
 
-def without_empty(raw: Mapping[str, object]) -> dict[str, object]:
-    """`raw` without top-level keys that are empty: the project file gives `{}` as their default."""
-    return {str(key): value for key, value in raw.items() if value not in (None, {})}
+def opened(
+    raw: Mapping[str, object], model: type[BaseModel]
+) -> tuple[dict[str, object], list[Problem]]:
+    """`raw` without what is not for the plan, and the secrets that stand where the plan looks.
 
-
-def mended(text: str, details: Iterable[ErrorDetails]) -> str:
-    """The JSON config without its wrong values, so that the rest can be checked.
-
-    Returns `text` itself when nothing can be taken away.
+    Empty top-level keys are the project file's defaults; encrypted ones that no section has belong
+    to the program.
     """
-    try:
-        config: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    # Last list items first: removing one moves those behind it.
-    for detail in sorted(details, key=lambda d: [str(p).rjust(8) for p in _loc(d)], reverse=True):
-        loc = _loc(detail)
-        stand_in = _STAND_INS.get(tuple(str(part) for part in loc))
-        if stand_in is not None:
-            _set(config, loc, stand_in)
-        elif detail["type"] == "missing":
-            _remove(config, loc[:-1])
-        else:
-            _remove(config, loc)
-    return json.dumps(config)
+    sections = _keys_at(model, ())
+    kept: dict[str, object] = {}
+    found: list[Problem] = []
+    for key, value in raw.items():
+        if value in (None, {}) or (_is_encrypted(value) and key not in sections):
+            continue
+        kept[str(key)] = value
+        for loc in _encrypted(value, (str(key),)):
+            text = "is encrypted; plans and previews show this value, so write it in the open"
+            found.append(Problem(dotted(loc), text))
+    return kept, found
 
 
-def _set(config: object, loc: Sequence[str | int], value: object) -> None:
-    parent = _at(config, loc[:-1])
-    if isinstance(parent, dict):
-        parent[loc[-1]] = value
+def _is_encrypted(value: object) -> bool:
+    return isinstance(value, Mapping) and set(value) == {"secure"}
 
 
-def _remove(config: object, loc: Sequence[str | int]) -> None:
-    if not loc:
-        return
-    parent, last = _at(config, loc[:-1]), loc[-1]
-    if isinstance(parent, dict) and isinstance(last, str):
-        parent.pop(last, None)
-    elif isinstance(parent, list) and isinstance(last, int) and last < len(parent):
-        del parent[last]
+def _encrypted(value: object, loc: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    if _is_encrypted(value):
+        yield loc
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _encrypted(item, (*loc, str(key)))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _encrypted(item, (*loc, index))
 
 
-def _at(config: object, loc: Sequence[str | int]) -> object:
-    for part in loc:
-        if isinstance(config, dict) and isinstance(part, str):
-            config = config.get(part)
-        elif isinstance(config, list) and isinstance(part, int) and part < len(config):
-            config = config[part]
-        else:
-            return None
-    return config
-
-
-def _loc(detail: ErrorDetails) -> tuple[str | int, ...]:
+def location(detail: ErrorDetails) -> tuple[str | int, ...]:
     """The path of an error; pydantic marks an error in a mapping's key by a last part `[key]`."""
     loc = detail["loc"]
     return loc[:-1] if loc and loc[-1] == "[key]" else loc
@@ -127,8 +107,6 @@ def _loc(detail: ErrorDetails) -> tuple[str | int, ...]:
 def _text(detail: ErrorDetails, loc: Sequence[str | int], model: type[BaseModel]) -> str:
     kind, value = detail["type"], detail["input"]
     context = detail.get("ctx", {})
-    if isinstance(value, dict) and set(value) == {"secure"}:
-        return "a secret may not stand here, for plans and previews show it; write it in the open"
     if kind == "extra_forbidden":
         return _unknown(str(loc[-1]), _keys_at(model, loc[:-1]))
     if kind == "value_error":

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from stacks import checks, problems, ssh_keys
+from stacks import checks, mending, problems, ssh_keys
 from stacks.fields import (
     Arch,
     Cidr,
@@ -194,10 +194,10 @@ def _parse(raw: Mapping[str, object]) -> tuple[list[Problem], Spec | None]:
     try:
         # Through JSON: lists may stand for tuples while "5" still is no number, and nothing but
         # plain data can hide in it.
-        text = json.dumps(problems.without_empty(raw))
+        kept, found = problems.opened(raw, Spec)
+        text = json.dumps(kept)
     except (TypeError, ValueError, RecursionError) as error:
         return [Problem("config", f"holds something that is no plain data ({error})")], None
-    found: list[Problem] = []
     seen: set[str] = set()
     while text not in seen:
         seen.add(text)
@@ -206,5 +206,5 @@ def _parse(raw: Mapping[str, object]) -> tuple[list[Problem], Spec | None]:
         except ValidationError as error:
             details = error.errors(include_url=False, include_context=True)
             found += problems.unrelated(problems.translate(details, Spec), to=found)
-            text = problems.mended(text, details)
+            text = mending.mended(text, details)
     return found, None

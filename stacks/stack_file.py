@@ -31,10 +31,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def read(file: Path) -> dict[str, object]:
-    """The config by key, without prefix. Whole values that are encrypted are left out.
-
-    Raises StackFileError.
-    """
+    """The config by key, without prefix. Raises StackFileError."""
     try:
         with file.open() as stream:
             parsed = _parse(stream)
@@ -47,19 +44,19 @@ def read(file: Path) -> dict[str, object]:
         str(key).removeprefix(PREFIX): value
         for key, value in config.items()
         if str(key).startswith(PREFIX)
-        and not (isinstance(value, dict) and set(value) == {"secure"})
     }
 
 
 def from_engine(values: Mapping[str, str], *, secret: Collection[str]) -> dict[str, object]:
     """The config by key, without prefix, of the engine's full keys and their texts.
 
-    `secret` are the full keys that hold something encrypted: left out, for the plan has no secrets.
+    `secret` are the full keys that hold something encrypted. Their values stand as in the file, as
+    `{"secure": ...}` and without the text: the plan has no secrets.
     """
     return {
-        key.removeprefix(PREFIX): _plain(value)
+        key.removeprefix(PREFIX): {"secure": ""} if key in secret else _plain(value)
         for key, value in values.items()
-        if key.startswith(PREFIX) and key not in secret
+        if key.startswith(PREFIX)
     }
 
 

@@ -1,0 +1,90 @@
+"""Configs to start a test from, and edits of them by config path."""
+
+from __future__ import annotations
+
+import base64
+import copy
+from collections.abc import Mapping
+
+from stacks.plan import Plan, plan
+from stacks.spec import load
+
+GONE = object()  # as an edit's value: take the key out
+
+
+def lab(edits: Mapping[str, object] | None = None) -> dict[str, object]:
+    """3 masters with etcd, 2 workers in the lab; then `edits`, path -> value."""
+    raw: dict[str, object] = {
+        "cluster": {"name": "dev", "kubernetes": "1.36.3"},
+        "machines": {"provider": "lab"},
+        "pools": {
+            "master": {"roles": ["etcd", "master"], "count": 3},
+            "worker": {"roles": ["worker"], "count": 2},
+        },
+    }
+    return edited(raw, edits or {})
+
+
+def adopted(edits: Mapping[str, object] | None = None) -> dict[str, object]:
+    """The same topology on adopted machines, with the agent's keys."""
+    raw: dict[str, object] = {
+        "cluster": {"name": "prod", "kubernetes": "1.36.3"},
+        "machines": {"provider": "adopt", "ssh": {"agent": True}},
+        "pools": {
+            "master": {
+                "roles": ["etcd", "master"],
+                "hosts": [host("master", i) for i in (1, 2, 3)],
+            },
+            "worker": {"roles": ["worker"], "hosts": [host("worker", i) for i in (1, 2)]},
+        },
+    }
+    return edited(raw, edits or {})
+
+
+def host(pool: str, ordinal: int) -> dict[str, object]:
+    """One adopted machine: master-1 is 192.0.2.11, worker-1 is 192.0.2.101."""
+    address = {"master": 10, "worker": 100, "etcd": 50}[pool] + ordinal
+    return {
+        "name": f"{pool}-{ordinal}",
+        "address": f"192.0.2.{address}",
+        "hostKey": host_key(address),
+    }
+
+
+def host_key(number: int) -> str:
+    """A well-formed ed25519 public key; another one for each number."""
+    kind = b"ssh-ed25519"
+    blob = len(kind).to_bytes(4) + kind + (32).to_bytes(4) + number.to_bytes(32)
+    return f"ssh-ed25519 {base64.b64encode(blob).decode()}"
+
+
+def edited(raw: Mapping[str, object], edits: Mapping[str, object]) -> dict[str, object]:
+    """A copy of `raw` with the value at each path (`pools.worker.count`, `a.0.b`) replaced."""
+    out = copy.deepcopy(dict(raw))
+    for path, value in edits.items():
+        *parents, last = path.split("/") if "/" in path else path.split(".")
+        at: object = out
+        for part in parents:
+            if isinstance(at, list):
+                at = at[int(part)]
+            elif isinstance(at, dict):
+                at = at.setdefault(part, {})
+        _put(at, last, value)
+    return out
+
+
+def _put(parent: object, key: str, value: object) -> None:
+    if isinstance(parent, dict) and value is GONE:
+        del parent[key]
+    elif isinstance(parent, dict):
+        parent[key] = value
+    elif isinstance(parent, list) and value is GONE:
+        del parent[int(key)]
+    elif isinstance(parent, list):
+        parent[int(key)] = value
+    else:
+        raise TypeError(f"{key!r} is below a plain value")
+
+
+def planned(raw: Mapping[str, object]) -> Plan:
+    return plan(load(raw))
