@@ -1,0 +1,166 @@
+"""SSH connections as the command plugin makes them: who, how often tried, which host key is accepted."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from lab.toolchain.command.faults import Faults
+from lab.toolchain.provider import Operation, OperationError
+
+if TYPE_CHECKING:
+    import asyncssh
+
+DEFAULT_USER = "root"
+DEFAULT_PORT = 22
+DEFAULT_DIAL_ERROR_LIMIT = 10
+DEFAULT_PER_DIAL_TIMEOUT_S = 15
+
+_FIRST_WAIT_S, _WAIT_FACTOR, _LONGEST_WAIT_S = 0.1, 1.5, 5.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """The options of one hop. Its repr would hold keys, so there is none."""
+
+    host: str
+    user: str = DEFAULT_USER
+    port: int = DEFAULT_PORT
+    password: str | None = None
+    private_key: str | None = None
+    private_key_password: str | None = None
+    agent_socket_path: str | None = None
+    host_key: str | None = None
+    dial_error_limit: int = DEFAULT_DIAL_ERROR_LIMIT
+    per_dial_timeout_s: float = DEFAULT_PER_DIAL_TIMEOUT_S
+    proxy: Connection | None = None
+
+    def __repr__(self) -> str:
+        """Where, never with what."""
+        return f"Connection({self.user}@{self.endpoint})"
+
+    @property
+    def endpoint(self) -> str:
+        """`host:port`, IPv6 hosts in brackets."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+class DialError(Exception):
+    """One attempt to connect failed; another may succeed."""
+
+
+@asynccontextmanager
+async def connected(
+    connection: Connection, operation: Operation, faults: Faults
+) -> AsyncIterator[asyncssh.SSHClientConnection]:
+    """A connection for one command, closed afterwards.
+
+    The official plugin leaves its connections open until it ends; nothing a program sees depends on that, and 200
+    commands would mean 200 open connections. Raises OperationError when the attempts are used up.
+    """
+    if slow := faults.find("delay", operation.name):
+        await asyncio.sleep(slow.time_s)
+    limit_s = operation.timeout_s or None
+    try:
+        async with asyncio.timeout(limit_s):
+            opened = await _dial(connection, operation, faults)
+    except TimeoutError:
+        message = "context deadline exceeded"
+        raise OperationError(message) from None
+    try:
+        yield opened[-1]
+    finally:
+        for hop in reversed(opened):
+            hop.close()
+
+
+async def _dial(
+    connection: Connection, operation: Operation, faults: Faults
+) -> list[asyncssh.SSHClientConnection]:
+    """The hops from here to the machine, the machine's own connection last."""
+    from lab.toolchain.command.handshake import credentials, handshake  # noqa: PLC0415
+
+    offered = await credentials(connection)
+
+    async def log_in(
+        way: socket.socket | asyncssh.SSHClientConnection,
+    ) -> asyncssh.SSHClientConnection:
+        opened = await handshake(way, connection, offered)
+        faults.count(connection.endpoint, operation.name)
+        return opened
+
+    async def direct() -> asyncssh.SSHClientConnection:
+        if faults.find("refuse", operation.name):
+            message = f"dial tcp {connection.endpoint}: connect: connection refused"
+            raise DialError(message)
+        return await log_in(await _reach(connection))
+
+    limit = connection.dial_error_limit
+    if connection.proxy is None:
+        return [await _retried("Dial", limit, operation, direct)]
+    try:
+        hops = await _dial(connection.proxy, operation, faults)
+        hops.append(await _retried("Dial", limit, operation, lambda: log_in(hops[-1])))
+    except OperationError as error:
+        message = f"proxy: {error}"
+        raise OperationError(message) from None
+    return hops
+
+
+async def _retried(
+    what: str, limit: int, operation: Operation, attempt: Callable[[], Awaitable[T]]
+) -> T:
+    """Try again after each DialError until more than `limit` attempts have failed (-1: for ever)."""
+    wait_s, failed = _FIRST_WAIT_S, 0
+    while True:
+        try:
+            return await attempt()
+        except DialError as error:
+            if -1 < limit <= failed:
+                message = f"after {failed} failed attempts: {error}"
+                raise OperationError(message) from None
+        failed += 1
+        shown = "inf" if limit == -1 else str(limit)
+        await operation.status(f"{what} {failed}/{shown} failed: retrying")
+        try:
+            await asyncio.wait_for(operation.cancelled.wait(), wait_s)
+        except TimeoutError:
+            wait_s = min(wait_s * _WAIT_FACTOR, _LONGEST_WAIT_S)
+            continue
+        message = "context canceled"
+        raise OperationError(message)
+
+
+async def _reach(connection: Connection) -> socket.socket:
+    """A TCP connection. The timeout of the official plugin bounds this step, not the handshake after it."""
+    loop = asyncio.get_running_loop()
+    limit_s = connection.per_dial_timeout_s or None
+    where = f"dial tcp {connection.endpoint}"
+    try:
+        async with asyncio.timeout(limit_s):
+            found = await loop.getaddrinfo(
+                connection.host, connection.port, type=socket.SOCK_STREAM
+            )
+            family, kind, protocol, _, address = found[0]
+            reached = socket.socket(family, kind, protocol)
+            reached.setblocking(False)  # noqa: FBT003
+            await loop.sock_connect(reached, address)
+    except TimeoutError:
+        message = f"{where}: i/o timeout"
+        raise DialError(message) from None
+    except OSError as error:
+        message = f"{where}: connect: {(error.strerror or str(error)).lower()}"
+        raise DialError(message) from None
+    # Go's defaults: a peer that is gone is noticed after 15 s of silence and 9 unanswered probes.
+    reached.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    reached.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15)
+    reached.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15)
+    reached.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 9)
+    return reached
