@@ -1,6 +1,7 @@
 # Sourced by the lab's scripts. Defines engine(), the one door to podman or docker, and die().
 # shellcheck shell=bash
 
+# shellcheck disable=SC2034  # used where this is sourced
 LAB_IMAGE=localhost/kube-ha-lab
 KUBE_HA_CACHE=${KUBE_HA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kube-ha}
 

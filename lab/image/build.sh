@@ -18,6 +18,7 @@ image_key() {
 bootstrap() { # bootstrap TAR: a file system from Debian packages, no container engine needed
   local tar=$1 packages options
   packages=$(paste -sd, "$here/packages")
+  # shellcheck disable=SC2016  # mmdebstrap gives its hooks the root folder as $1
   options=(--variant=minbase "--include=$packages"
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*'
     --dpkgopt='path-exclude=/usr/share/locale/*'

@@ -22,6 +22,8 @@ configure_sshd() {
   cat >/etc/ssh/sshd_config.d/lab.conf <<'CONF'
 # Only the key that the stack made is offered, so only that one can be pinned.
 HostKey /etc/ssh/ssh_host_ed25519_key
+# One file for every user; a user's own is read as well.
+AuthorizedKeysFile /etc/ssh/lab_authorized_keys .ssh/authorized_keys
 PasswordAuthentication no
 PermitRootLogin prohibit-password
 UseDNS no

@@ -1,0 +1,215 @@
+#!/bin/bash
+# shellcheck disable=SC2153  # LAB, SUBNET, MACHINE ... are the environment's
+# Labs on this computer: one network, one mirror and machines (containers with systemd and sshd).
+# Every verb makes something so, and does nothing where it is so already. Values come by environment,
+# secrets by stdin; stdout is one line. Containers, network and labels all carry the lab's name.
+#
+#   LAB SUBNET BUNDLE          lab-up    network kube-ha-LAB; mirror at .2: files on 8080, images on 5000
+#   LAB                        lab-down  everything of that lab goes, machines too
+#   LAB MACHINE ADDRESS        up        a machine that answers SSH (users root and admin, who may sudo)
+#       [GENERATION]                     stdin: HOST_KEY='<OpenSSH private key>' AUTHORIZED_KEY='<line>'
+#   LAB MACHINE                down      the machine and its volumes
+#   LAB MACHINE                kill start pause unpause     faults: a power cut, power, a stall
+#                              list purge                   all labs: show them, remove them
+set -euo pipefail
+shopt -s inherit_errexit
+# shellcheck source=lab/engine.sh
+source "$(dirname "${BASH_SOURCE[0]}")/engine.sh"
+
+need() { # need NAME...: these values, none of which may be more than a plain word, address or path
+  local name
+  for name in "$@"; do
+    [[ ${!name:-} =~ ^[A-Za-z0-9./_-]+$ ]] ||
+      die "$VERB needs $name, got '${!name:-}'" "see the head of lab/machine.sh"
+  done
+}
+
+label() { # label CONTAINER KEY: its value; fails where there is no such container
+  engine container inspect --format "{{index .Config.Labels \"kube-ha.$2\"}}" "$1" 2>/dev/null
+}
+
+state() { # state CONTAINER: running, paused, exited, created ...
+  engine container inspect --format '{{.State.Status}}' "$1"
+}
+
+remove() { # remove CONTAINER...: at once and with its volumes; absent is fine
+  local container
+  for container in "$@"; do
+    label "$container" lab >/dev/null || continue
+    # A paused container takes no signal.
+    engine unpause "$container" >/dev/null 2>&1 || true # fails where it is not paused
+    engine kill --signal KILL "$container" >/dev/null 2>&1 || true # fails where it does not run
+    engine rm --force --volumes "$container" >/dev/null
+  done
+}
+
+create() { # create NAME ADDRESS OPTION...: a container in the lab's network with the lab's label
+  local name=$1 address=$2 files options=()
+  shift 2
+  # The engine's default limits are higher than a host without CAP_SYS_RESOURCE can grant, and its
+  # containers then do not start. 32768 processes is what podman itself is left with there.
+  files=$(ulimit -Hn)
+  if [[ $files == unlimited ]]; then files=1048576; fi
+  # crun refuses hosts with both cgroup versions; docker's own default is runc.
+  if [[ $ENGINE == podman ]]; then options=(--runtime runc --systemd=false); fi
+  engine create --name "$name" --network "kube-ha-$LAB" --ip "$address" --label "kube-ha.lab=$LAB" \
+    --ulimit "nofile=$files:$files" --ulimit nproc=32768:32768 \
+    --security-opt label=disable "${options[@]}" "$@" >/dev/null
+}
+
+network_up() {
+  local network=kube-ha-$LAB subnet options=() output
+  subnet=$(engine network inspect --format '{{range .Subnets}}{{.Subnet}}{{end}}' "$network" 2>/dev/null ||
+    engine network inspect --format '{{range .IPAM.Config}}{{.Subnet}}{{end}}' "$network" 2>/dev/null || true)
+  if [[ $subnet == "$SUBNET" ]]; then return; fi
+  if [[ -n $subnet ]]; then
+    engine network rm "$network" >/dev/null ||
+      die "lab $LAB has subnet $subnet, not $SUBNET, and is in use" "pulumi destroy, or LAB=$LAB lab/machine.sh lab-down"
+  fi
+  # Names are the stack's business: without the engine's own resolver a machine asks this computer's.
+  if [[ $ENGINE == podman ]]; then options=(--disable-dns); fi
+  output=$(engine network create --subnet "$SUBNET" --label "kube-ha.lab=$LAB" "${options[@]}" "$network" 2>&1) ||
+    die "no network $network with subnet $SUBNET: ${output##*$'\n'}" "choose a free subnet for the lab's machines"
+}
+
+mirror_up() {
+  local mirror=kube-ha-$LAB-mirror bundle image
+  bundle=$(readlink -f "$BUNDLE")
+  [[ -f $bundle/manifest.json ]] || die "no bundle at $BUNDLE" "make bundle"
+  image=$(engine image inspect --format '{{.Id}}' "$LAB_IMAGE:current" 2>/dev/null) ||
+    die "no machine image $LAB_IMAGE:current" "lab/image/build.sh"
+  if [[ $(label "$mirror" made-from || true) != "$bundle $image $SUBNET" ]]; then
+    remove "$mirror"
+    create "$mirror" "${SUBNET%.*}.2" --label "kube-ha.made-from=$bundle $image $SUBNET" \
+      --volume "$bundle:/bundle:ro" "$LAB_IMAGE:current" /usr/local/sbin/lab-mirror
+  fi
+  engine start "$mirror" >/dev/null
+  poll 30 "mirror $mirror" "$ENGINE logs $mirror" engine exec "$mirror" \
+    curl -fsS -o /dev/null --max-time 2 http://127.0.0.1:8080/ -o /dev/null http://127.0.0.1:5000/v2/
+}
+
+poll() { # poll SECONDS WHAT DO COMMAND...: until COMMAND succeeds
+  local end=$((SECONDS + $1)) limit=$1 what=$2 todo=$3 answer
+  shift 3
+  until answer=$("$@" 2>&1); do
+    ((SECONDS < end)) || die "$what not ready in $limit s; last answer: ${answer:-none}" "$todo"
+    sleep 0.1
+  done
+}
+
+sshd_greets() {
+  # shellcheck disable=SC2016  # the inner shell expands
+  [[ $(timeout 2 bash -c 'exec 3<>"/dev/tcp/$0/22" && head -c 4 <&3' "$ADDRESS" 2>&1) == SSH- ]]
+}
+
+machine_create() {
+  local mounts=()
+  # So that modprobe inside finds what this computer's kernel has.
+  if [[ -d /lib/modules ]]; then mounts=(--volume /lib/modules:/lib/modules:ro); fi
+  # Volumes: an overlay file system cannot lie on the container's own overlay.
+  create "$CONTAINER" "$ADDRESS" --hostname "$MACHINE" --privileged --cgroupns private \
+    --label "kube-ha.made-from=${GENERATION:-1} $ADDRESS" --label "kube-ha.machine=$MACHINE" \
+    --stop-signal SIGRTMIN+3 --env container="$ENGINE" --pids-limit -1 \
+    "${mounts[@]}" \
+    --volume /var/lib/containerd --volume /var/lib/kubelet --volume /var/lib/kube-ha \
+    --tmpfs /run:exec,mode=755 --tmpfs /run/lock --tmpfs /tmp:exec,mode=1777 "$LAB_IMAGE:current" /sbin/init
+}
+
+put_keys() { # in memory only, and never in a command line
+  local folder
+  folder=$(mktemp -d -p /dev/shm)
+  # shellcheck disable=SC2064  # the value of now
+  trap "rm -rf '$folder'" EXIT
+  install -d "$folder/etc/ssh"
+  (umask 077 && printf '%s\n' "$HOST_KEY" >"$folder/etc/ssh/ssh_host_ed25519_key")
+  printf '%s\n' "$AUTHORIZED_KEY" >"$folder/etc/ssh/lab_authorized_keys"
+  tar -C "$folder" --owner=0 --group=0 -c etc/ssh/ssh_host_ed25519_key etc/ssh/lab_authorized_keys |
+    engine cp - "$CONTAINER:/"
+  rm -rf "$folder"
+}
+
+# docker's own resolver lives at a loopback address, which pods cannot reach.
+give_resolver() {
+  local source=/etc/resolv.conf
+  if [[ -f /run/systemd/resolve/resolv.conf ]]; then source=/run/systemd/resolve/resolv.conf; fi
+  engine exec -i "$CONTAINER" sh -c 'cat >/etc/resolv.conf' <"$source"
+}
+
+machine_up() {
+  local HOST_KEY='' AUTHORIZED_KEY=''
+  # shellcheck source=/dev/null
+  source /dev/stdin
+  [[ -n $HOST_KEY && -n $AUTHORIZED_KEY ]] || die "up needs HOST_KEY and AUTHORIZED_KEY on stdin" "see the head of lab/machine.sh"
+  if [[ $(label "$CONTAINER" made-from || true) != "${GENERATION:-1} $ADDRESS" ]]; then
+    remove "$CONTAINER"
+    machine_create
+  fi
+  put_keys
+  case $(state "$CONTAINER") in
+    running) engine exec "$CONTAINER" systemctl try-reload-or-restart ssh.service ;;
+    paused) engine unpause "$CONTAINER" >/dev/null ;;
+    *) engine start "$CONTAINER" >/dev/null ;;
+  esac
+  if [[ $ENGINE == docker ]]; then give_resolver; fi
+  poll 60 "sshd of $MACHINE at $ADDRESS" "$ENGINE exec $CONTAINER journalctl -b -n 50" sshd_greets
+  echo "machine $MACHINE $ADDRESS"
+}
+
+lab_down() {
+  local containers
+  mapfile -t containers < <(engine ps --all --quiet --filter "label=kube-ha.lab=$LAB")
+  remove "${containers[@]}"
+  if engine network inspect "kube-ha-$LAB" >/dev/null 2>&1; then
+    engine network rm "kube-ha-$LAB" >/dev/null
+  fi
+}
+
+purge() {
+  local containers networks
+  mapfile -t containers < <(engine ps --all --quiet --filter label=kube-ha.lab)
+  remove "${containers[@]}"
+  mapfile -t networks < <(engine network ls --quiet --filter label=kube-ha.lab)
+  if ((${#networks[@]})); then engine network rm "${networks[@]}" >/dev/null; fi
+}
+
+lab_verb() {
+  case $VERB in
+    lab-up)
+      need LAB SUBNET BUNDLE
+      network_up
+      mirror_up
+      echo "mirror ${SUBNET%.*}.2"
+      ;;
+    lab-down)
+      need LAB
+      lab_down
+      ;;
+    list) engine ps --all --filter label=kube-ha.lab --format '{{.Names}}  {{.Status}}' ;;
+    purge) purge ;;
+    *) die "unknown verb '$VERB'" "see the head of lab/machine.sh" ;;
+  esac
+}
+
+machine_verb() {
+  need LAB MACHINE
+  CONTAINER=kube-ha-$LAB-$MACHINE
+  case $VERB in
+    up)
+      need ADDRESS
+      machine_up
+      ;;
+    down) remove "$CONTAINER" ;;
+    kill) engine kill --signal KILL "$CONTAINER" >/dev/null ;;
+    *) engine "$VERB" "$CONTAINER" >/dev/null ;;
+  esac
+}
+
+main() {
+  VERB=${1:-}
+  ENGINE=$(engine_name) || die "no container engine: neither podman nor a running docker" "lab/host.sh install"
+  case $VERB in
+    up | down | kill | start | pause | unpause) machine_verb ;;
+    *) lab_verb ;;
+  esac
+}
+main "$@"
