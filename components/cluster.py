@@ -1,0 +1,207 @@
+"""The one file that knows the order in which a cluster is made and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pulumi import ComponentResource, Output, Resource, ResourceOptions
+
+from components import join_token
+from components.acceptance import Acceptance, AcceptanceArgs
+from components.addons import Addons, AddonsArgs
+from components.etcd_member import EtcdMember, EtcdMemberArgs
+from components.master import Master, MasterArgs
+from components.pki import Pki
+from components.prepared import Prepared, prepare
+from components.remote import Identity, Machine
+from components.worker_pool import WorkerPool, WorkerPoolArgs
+from stacks import artifacts
+from stacks.files import kubeconfig
+from stacks.plan import Node, Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterArgs:
+    plan: Plan
+    machines: Mapping[str, Machine]  # by node name
+    pki: Pki
+    remembered: Collection[str] | None  # nodes of the last success; None: there was none yet
+
+
+class Cluster(ComponentResource):
+    """etcd, masters, add-ons, workers, acceptance: in this order.
+
+    A cluster that is being born overlaps etcd members with masters. One that lives changes one machine at a time, whole:
+    node, member, master, then the next; machines that are new are made ready at once; existing workers come after the masters.
+    """
+
+    def __init__(self, name: str, args: ClusterArgs, opts: ResourceOptions | None = None) -> None:
+        super().__init__("kube-ha:index:Cluster", name, None, opts)
+        self._name, self._args, self._plan = name, args, args.plan
+        self._files = {
+            arch: artifacts.files(self._plan, arch, root=Path())
+            for arch in sorted({node.arch for node in self._plan.nodes})
+        }
+        self._identity = Identity(
+            cluster=name, cluster_id=args.pki.cluster_id, container=self._plan.containers
+        )
+        self._prepared: dict[str, Prepared] = {}
+        self._members: dict[str, Resource] = {}
+        self._masters: dict[str, Resource] = {}
+
+        self._control_plane()
+        first, last = self._masters[self._plan.masters[0].name], self._last_master()
+        served = first if args.remembered is None else last
+        addons = self._addons(served)
+        self._workers(served, last)
+        acceptance = Acceptance(
+            f"{name}-acceptance",
+            AcceptanceArgs(
+                plan=self._plan,
+                machine=self._master_machine(),
+                identity=self._identity,
+                applied={node: prepared.applied for node, prepared in self._prepared.items()},
+                after=(last, *addons.applied),
+            ),
+            opts=ResourceOptions(parent=self),
+        )
+        self.gate = acceptance.gate
+        self.kubeconfig = self._kubeconfig()
+        self.register_outputs({})
+
+    def _control_plane(self) -> None:
+        controllers = [node for node in self._plan.nodes if node.is_etcd or node.is_master]
+        if self._args.remembered is None:
+            for node in controllers:
+                self._prepare(node, waits_for=None)
+            for node in self._plan.etcd:
+                self._member(node, after=tuple(self._members.values())[-1:])
+            for node in self._plan.masters:
+                own = [self._members[node.name]] if node.is_etcd else list(self._members.values())
+                self._master(node, after=(*own, *tuple(self._masters.values())[-1:]))
+            return
+        turn: tuple[Resource, ...] = ()
+        for node in (*self._plan.etcd, *(n for n in self._plan.masters if not n.is_etcd)):
+            exists = node.name in self._args.remembered
+            prepared = self._prepare(node, waits_for=turn[-1] if exists and turn else None)
+            turn = (*turn[-1:], prepared.ready)
+            if node.is_etcd:
+                turn = (self._member(node, after=turn),)
+            if node.is_master:
+                turn = (self._master(node, after=turn),)
+
+    def _prepare(self, node: Node, *, waits_for: Resource | None) -> Prepared:
+        self._prepared[node.name] = prepare(
+            f"{self._name}-{node.name}",
+            self._plan,
+            self._args.machines[node.name],
+            self._files[node.arch],
+            identity=self._identity,
+            ca_cert=self._args.pki.ca["kubernetes"].cert,
+            parent=self,
+            waits_for=waits_for,
+        )
+        return self._prepared[node.name]
+
+    def _member(self, node: Node, *, after: tuple[Resource, ...]) -> Resource:
+        first = node.name == self._plan.etcd[0].name
+        everywhere = tuple(
+            self._prepared[other.name].ready
+            for other in self._plan.etcd
+            if other.name in self._prepared
+        )
+        member = EtcdMember(
+            f"{self._name}-{node.name}-etcd",
+            EtcdMemberArgs(
+                plan=self._plan,
+                machine=self._args.machines[node.name],
+                files=self._files[node.arch],
+                identity=self._identity,
+                pki=self._args.pki,
+                prepared=self._prepared[node.name].ready,
+                after=after,
+                founds=everywhere if first else None,
+            ),
+            opts=ResourceOptions(parent=self),
+        )
+        self._members[node.name] = member.ready
+        return member.ready
+
+    def _master(self, node: Node, *, after: tuple[Resource, ...]) -> Resource:
+        prepared = self._prepared[node.name]
+        master = Master(
+            f"{self._name}-{node.name}-master",
+            MasterArgs(
+                plan=self._plan,
+                machine=self._args.machines[node.name],
+                identity=self._identity,
+                pki=self._args.pki,
+                prepared=prepared.ready,
+                applied=prepared.applied,
+                after=after,
+            ),
+            opts=ResourceOptions(parent=self),
+        )
+        self._masters[node.name] = master.ready
+        return master.ready
+
+    def _last_master(self) -> Resource:
+        return self._masters[self._plan.masters[-1].name]
+
+    def _master_machine(self) -> Machine:
+        return self._args.machines[self._plan.masters[0].name]
+
+    def _addons(self, served: Resource) -> Addons:
+        return Addons(
+            f"{self._name}-addons",
+            AddonsArgs(
+                plan=self._plan,
+                machine=self._master_machine(),
+                identity=self._identity,
+                after=served,
+            ),
+            opts=ResourceOptions(parent=self),
+        )
+
+    def _workers(self, served: Resource, last: Resource) -> None:
+        remembered = self._args.remembered or ()
+        pending = sorted(node.name for node in self._plan.workers if node.name not in remembered)
+        token = join_token.token(self._args.pki, pending)
+        joinable = join_token.mint(
+            f"{self._name}-join-token",
+            self._plan,
+            self._master_machine(),
+            token,
+            pending=pending,
+            identity=self._identity,
+            parent=self,
+            waits_for=served,
+        )
+        discovery = join_token.discovery(self._args.pki.ca["kubernetes"].cert, token)
+        for node in self._plan.workers:
+            self._prepare(node, waits_for=last if node.name in remembered else None)
+        for pool in sorted({node.pool for node in self._plan.workers}):
+            names = [node.name for node in self._plan.workers if node.pool == pool]
+            WorkerPool(
+                f"{self._name}-{pool}",
+                WorkerPoolArgs(
+                    plan=self._plan,
+                    machines={name: self._args.machines[name] for name in names},
+                    prepared={name: self._prepared[name] for name in names},
+                    identity=self._identity,
+                    discovery=discovery,
+                    joinable=joinable,
+                ),
+                opts=ResourceOptions(parent=self),
+            )
+
+    def _kubeconfig(self) -> Output[str]:
+        admin = self._args.pki.leafs["admin"]
+        ca = self._args.pki.ca["kubernetes"].cert
+        return Output.secret(
+            Output.all(ca=ca, cert=admin.cert, key=admin.key).apply(
+                lambda pem: kubeconfig.admin(self._plan, pem["ca"], pem["cert"], pem["key"])
+            )
+        )

@@ -1,0 +1,93 @@
+"""One etcd member: its keys, then the member itself, joined as a learner and promoted, or founded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pulumi import ComponentResource, Input, Resource, ResourceOptions
+from pulumi_command import remote
+
+from components import key_files, script
+from components.pki import Pki
+from components.prepared import artefacts
+from components.remote import Identity, Machine, after, attempt, converge
+from stacks.artifacts import File
+from stacks.files import etcd
+from stacks.plan import Plan
+
+# Founding runs once in the life of a stack. Were it to follow changes, a later run on an emptied machine could
+# found a second, empty cluster in place of the lost one.
+_ONCE = ("stdin", "create", "connection")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EtcdMemberArgs:
+    plan: Plan
+    machine: Machine
+    files: Mapping[str, File]
+    identity: Identity
+    pki: Pki
+    prepared: Resource
+    after: tuple[Resource, ...]  # what this member's turn waits for
+    founds: tuple[Resource, ...] | None  # for the first member: all etcd machines, prepared; None for the others
+
+
+class EtcdMember(ComponentResource):
+    """Resources `<name>-etcd-keys`, `-etcd`, and for the founding member `-etcd-found`."""
+
+    ready: remote.Command
+
+    def __init__(
+        self, name: str, args: EtcdMemberArgs, opts: ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kube-ha:index:EtcdMember", name, None, opts)
+        keys = key_files.place(
+            f"{name}-keys",
+            args.machine,
+            key_files.of_member(args.pki, args.machine.node),
+            identity=args.identity,
+            opts=after(args.prepared, *args.after, parent=self),
+        )
+        values = _values(args)
+        before: list[Resource] = [keys, *args.after]
+        if args.founds is not None:
+            founded = converge(
+                f"{name}-found",
+                args.machine,
+                "etcd-member",
+                {**values, "BOOTSTRAP": "1"},
+                identity=args.identity,
+                opts=after(keys, *args.founds, *args.after, parent=self, ignore=_ONCE),
+            )
+            before.append(founded)
+        stamp = attempt(
+            f"{name}-attempt",
+            wanted=script.digest(
+                script.phase_sum("etcd-member"), *(str(value) for value in values.values())
+            ),
+            opts=ResourceOptions(parent=self),
+        )
+        self.ready = converge(
+            name,
+            args.machine,
+            "etcd-member",
+            {**values, "BOOTSTRAP": "0"},
+            identity=args.identity,
+            stamp=stamp,
+            opts=after(*before, parent=self),
+        )
+        self.register_outputs({})
+
+
+def _values(args: EtcdMemberArgs) -> dict[str, Input[str]]:
+    plan, node = args.plan, args.machine.node
+    return {
+        "ADDRESS": node.address,
+        "MEMBERS": " ".join(f"{member.name}={member.address}" for member in plan.etcd),
+        "ARTEFACTS": artefacts(args.files, ("etcd",)),
+        "ARCH_DIR": f"etcd-v{plan.versions.etcd}-linux-{node.arch}",
+        "GENERATION": str(plan.spec.converge.generation),
+        "ETCD_ENV": etcd.environment(plan, node).rstrip("\n"),
+        "ETCD_UNIT": etcd.unit(plan).rstrip("\n"),
+    }

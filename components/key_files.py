@@ -1,0 +1,99 @@
+"""Keys and certificates as files on a node: which ones a role needs, and the secret command that puts them there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pulumi import Input, Output, ResourceOptions
+from pulumi_command import remote
+
+from components import script
+from components.pki import Pki
+from components.remote import Identity, Machine, attempt, converge
+from stacks.certificates import ETCD_PKI, KUBERNETES_PKI
+from stacks.files import apiserver
+from stacks.files.kubeadm import ENCRYPTION
+from stacks.plan import Node, Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyFile:
+    path: str
+    text: Input[str]
+    secret: bool
+
+    @property
+    def mode(self) -> str:
+        return "600" if self.secret else "644"
+
+
+def of_member(pki: Pki, node: Node) -> list[KeyFile]:
+    """What an etcd member needs: its own leafs and the CA's certificate, not the CA's key."""
+    files = [KeyFile(path=f"{ETCD_PKI}/ca.crt", text=pki.ca["etcd"].cert, secret=False)]
+    for kind in ("server", "peer", "client"):
+        files += _pair(pki, f"{node.name}-etcd-{kind}", f"{ETCD_PKI}/{kind}")
+    return files
+
+
+def of_master(pki: Pki, plan: Plan, node: Node) -> list[KeyFile]:
+    """What a master needs. The Kubernetes CA's key is among it: controller manager and kubeadm sign with it."""
+    authority = pki.ca["kubernetes"]
+    files = [
+        KeyFile(path=f"{KUBERNETES_PKI}/ca.crt", text=authority.cert, secret=False),
+        KeyFile(path=f"{KUBERNETES_PKI}/ca.key", text=authority.key, secret=True),
+        KeyFile(
+            path=f"{KUBERNETES_PKI}/front-proxy-ca.crt",
+            text=pki.ca["front-proxy"].cert,
+            secret=False,
+        ),
+        KeyFile(path=f"{KUBERNETES_PKI}/etcd/ca.crt", text=pki.ca["etcd"].cert, secret=False),
+        KeyFile(path=f"{KUBERNETES_PKI}/sa.pub", text=pki.service_account_public, secret=False),
+        KeyFile(path=f"{KUBERNETES_PKI}/sa.key", text=pki.service_account_key, secret=True),
+    ]
+    if plan.spec.control_plane.encrypt_secrets:
+        text = pki.encryption_key().apply(apiserver.encryption_config)
+        files.append(KeyFile(path=ENCRYPTION, text=text, secret=True))
+    for kind in (
+        "apiserver",
+        "apiserver-kubelet-client",
+        "front-proxy-client",
+        "apiserver-etcd-client",
+    ):
+        files += _pair(pki, f"{node.name}-{kind}", f"{KUBERNETES_PKI}/{kind}")
+    return files
+
+
+def _pair(pki: Pki, leaf: str, path: str) -> list[KeyFile]:
+    pair = pki.leafs[leaf]
+    return [
+        KeyFile(path=f"{path}.crt", text=pair.cert, secret=False),
+        KeyFile(path=f"{path}.key", text=pair.key, secret=True),
+    ]
+
+
+def place(
+    name: str,
+    machine: Machine,
+    files: Sequence[KeyFile],
+    *,
+    identity: Identity,
+    opts: ResourceOptions,
+) -> remote.Command:
+    """Put the files on the machine. The one command whose values are secret as a whole."""
+    values: dict[str, Input[str]] = {"PKI_COUNT": str(len(files))}
+    for number, file in enumerate(files, start=1):
+        values[f"PKI_MODE_{number}"] = file.mode
+        values[f"PKI_PATH_{number}"] = file.path
+        values[f"PKI_TEXT_{number}"] = Output.from_input(file.text).apply(
+            lambda text: text.rstrip("\n")
+        )
+    # Certificates change whenever their keys do, and are public: a hash of secrets would be one itself.
+    public = [file.text for file in files if not file.secret]
+    wanted = Output.all(*public).apply(
+        lambda texts: script.digest(script.phase_sum("pki"), *(str(text) for text in texts))
+    )
+    stamp = attempt(f"{name}-attempt", wanted=wanted, opts=ResourceOptions(parent=opts.parent))
+    return converge(
+        name, machine, "pki", values, identity=identity, stamp=stamp, secret=True, opts=opts
+    )

@@ -1,0 +1,37 @@
+"""What the stack remembers of its last success: read before anything is registered, stored only by the next success."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pulumi
+from pulumi.runtime.sync_await import _sync_await
+from pulumi_command import remote
+
+OUTPUT = "applied"
+
+
+def read() -> dict[str, object] | None:
+    """The memory of this stack, None before its first success. Takes the stack's own previous outputs."""
+    name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
+    details = _sync_await(pulumi.StackReference(name).get_output_details(OUTPUT))
+    value = details.value if details.value is not None else details.secret_value
+    if not isinstance(value, str):
+        return None
+    memory: dict[str, object] = json.loads(value)
+    return memory
+
+
+def nodes(memory: Mapping[str, object] | None) -> frozenset[str] | None:
+    """Names of the nodes of the last success; None before the first."""
+    if memory is None:
+        return None
+    listed = memory.get("nodes")
+    return frozenset(str(name) for name in listed) if isinstance(listed, Mapping) else frozenset()
+
+
+def remember(memory: Mapping[str, object], gate: remote.Command) -> pulumi.Output[str]:
+    """The memory to export, known only when the gate has passed: a plain value would be stored by a failed update too."""
+    text = json.dumps(memory, sort_keys=True)
+    return pulumi.Output.unsecret(gate.stdout).apply(lambda _: text)

@@ -1,0 +1,48 @@
+"""Machines that are given: reached over SSH as the config says, never created or deleted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pulumi_command import remote
+
+from components.remote import Machine
+from stacks.plan import Bastion, Node, Plan, Ssh
+
+
+def machines(plan: Plan) -> dict[str, Machine]:
+    """Machines of a plan whose pools name hosts, by node name."""
+    return {node.name: _machine(node, node.ssh) for node in plan.nodes if node.ssh is not None}
+
+
+def _machine(node: Node, ssh: Ssh) -> Machine:
+    return Machine(
+        node=node,
+        connection=remote.ConnectionArgs(
+            host=node.address,
+            port=ssh.port,
+            user=ssh.user,
+            private_key=_key(ssh.private_key_file),
+            host_key=ssh.host_key,
+            proxy=_proxy(ssh.bastion) if ssh.bastion else None,
+        ),
+        user=ssh.user,
+        exists=None,
+        # The machine outlives its node, so leaving must really be done on it.
+        deleted_with=None,
+    )
+
+
+def _proxy(bastion: Bastion) -> remote.ProxyConnectionArgs:
+    return remote.ProxyConnectionArgs(
+        host=bastion.address,
+        port=bastion.port,
+        user=bastion.user,
+        private_key=_key(bastion.private_key_file),
+        host_key=bastion.host_key,
+    )
+
+
+def _key(path: str | None) -> str | None:
+    """Text of a private key; None leaves it to the SSH agent. That it can be read was checked with the config."""
+    return Path(path).expanduser().read_text() if path else None

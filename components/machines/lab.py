@@ -1,0 +1,116 @@
+"""Machines as containers on this computer: network and mirror first, then one container a node."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import shlex
+
+import pulumi_tls as tls
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from pulumi import ComponentResource, Output, Resource, ResourceOptions
+from pulumi_command import local, remote
+
+from components.remote import Machine
+from stacks.plan import Node, Plan
+
+_SCRIPT = "lab/machine.sh"
+
+
+class _Lab(ComponentResource):
+    """Groups the lab's resources."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("kube-ha:index:Lab", name)
+        self.register_outputs({})
+
+
+def machines(plan: Plan) -> dict[str, Machine]:
+    """Lab machines of a plan by node name. Their SSH keys are known before the first connection."""
+    name = plan.spec.cluster.name
+    parent = _Lab(f"{name}-machines")
+    own = ResourceOptions(parent=parent)
+    user_key = tls.PrivateKey(f"{name}-lab-ssh", algorithm="ED25519", opts=own)
+    host_seed = tls.PrivateKey(f"{name}-lab-host-keys", algorithm="ED25519", opts=own)
+    ground = local.Command(
+        f"{name}-lab",
+        create=f"{_SCRIPT} lab-up",
+        delete=f"{_SCRIPT} lab-down",
+        environment={"LAB": name, "SUBNET": plan.spec.machines.lab.subnet, "BUNDLE": ".local/bundle"},
+        logging=local.Logging.NONE,
+        add_previous_output_in_env=False,
+        opts=own,
+    )
+    return {node.name: _machine(plan, node, user_key, host_seed, ground, parent) for node in plan.nodes}
+
+
+def _machine(
+    plan: Plan,
+    node: Node,
+    user_key: tls.PrivateKey,
+    host_seed: tls.PrivateKey,
+    ground: Resource,
+    parent: Resource,
+) -> Machine:
+    host_key = host_seed.private_key_pem.apply(lambda seed: _host_key(seed, node.name))
+    container = local.Command(
+        f"{plan.spec.cluster.name}-{node.name}-machine",
+        create=f"{_SCRIPT} up",
+        delete=f"{_SCRIPT} down",
+        environment={
+            "LAB": plan.spec.cluster.name,
+            "MACHINE": node.name,
+            "ADDRESS": node.address,
+        },
+        stdin=Output.all(private=host_key, user=user_key.public_key_openssh).apply(
+            lambda keys: (
+                f"HOST_KEY={shlex.quote(keys['private'])}\n"
+                f"AUTHORIZED_KEY={shlex.quote(keys['user'].strip())}\n"
+            )
+        ),
+        logging=local.Logging.NONE,
+        add_previous_output_in_env=False,
+        opts=ResourceOptions(parent=parent, depends_on=[ground]),
+    )
+    return Machine(
+        node=node,
+        connection=remote.ConnectionArgs(
+            host=node.address,
+            user="root",
+            private_key=user_key.private_key_openssh,
+            host_key=Output.unsecret(host_key.apply(_public)),
+        ),
+        user="root",
+        exists=container,
+        deleted_with=container,
+    )
+
+
+# Order of the group of P-256 (FIPS 186-4, D.1.2.3): private keys are 1 to this less 1.
+_P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+
+
+def _host_key(seed: str, name: str) -> str:
+    """PEM of a P-256 key: one for each name, none of them a resource.
+
+    Not Ed25519: its OpenSSH form holds random bytes, and the machine would differ at every up.
+    """
+    number = int.from_bytes(hmac.new(seed.encode(), name.encode(), hashlib.sha256).digest())
+    return (
+        ec.derive_private_key(number % (_P256_ORDER - 1) + 1, ec.SECP256R1())
+        .private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
+        )
+        .decode()
+    )
+
+
+def _public(pem: str) -> str:
+    """The public half as a line of known_hosts without the host."""
+    key = serialization.load_pem_private_key(pem.encode(), password=None).public_key()
+    return key.public_bytes(
+        serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    ).decode()

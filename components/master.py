@@ -1,0 +1,68 @@
+"""One master: its keys, then apiserver, controller manager, scheduler and kubelet, by kubeadm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
+from pulumi_command import remote
+
+from components import key_files, script
+from components.pki import Pki
+from components.remote import Identity, Machine, after, attempt, converge
+from stacks.files import apiserver, kubeadm
+from stacks.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MasterArgs:
+    plan: Plan
+    machine: Machine
+    identity: Identity
+    pki: Pki
+    prepared: Resource
+    applied: Output[str]  # what the node announces when it is as wanted
+    after: tuple[Resource, ...]  # its etcd and the master before
+
+
+class Master(ComponentResource):
+    """Resources `<name>-keys` and `<name>`. No master is special: the same kubeadm init makes each of them."""
+
+    ready: remote.Command
+
+    def __init__(self, name: str, args: MasterArgs, opts: ResourceOptions | None = None) -> None:
+        super().__init__("kube-ha:index:Master", name, None, opts)
+        node = args.machine.node
+        keys = key_files.place(
+            f"{name}-keys",
+            args.machine,
+            key_files.of_master(args.pki, args.plan, node),
+            identity=args.identity,
+            opts=after(args.prepared, parent=self),
+        )
+        values: dict[str, Input[str]] = {
+            "ADDRESS": node.address,
+            "KUBEADM_CONFIG": kubeadm.init(args.plan, node).rstrip("\n"),
+            "AUDIT_POLICY": (
+                apiserver.audit_policy(args.plan).rstrip("\n")
+                if args.plan.spec.control_plane.audit.enabled
+                else ""
+            ),
+            "APPLIED": args.applied,
+        }
+        wanted = Output.all(**values).apply(
+            lambda known: script.digest(
+                script.phase_sum("master"), *(known[key] for key in sorted(known))
+            )
+        )
+        stamp = attempt(f"{name}-attempt", wanted=wanted, opts=ResourceOptions(parent=self))
+        self.ready = converge(
+            name,
+            args.machine,
+            "master",
+            values,
+            identity=args.identity,
+            stamp=stamp,
+            opts=after(keys, args.prepared, *args.after, parent=self),
+        )
+        self.register_outputs({})

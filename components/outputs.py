@@ -1,0 +1,51 @@
+"""What a stack gives to people and to other programs."""
+
+from __future__ import annotations
+
+import pulumi
+from pulumi import Output
+
+from components import last_applied
+from components.cluster import Cluster, ClusterArgs
+from stacks.plan import Plan
+from stacks.transition import memory
+
+
+def export(cluster: Cluster, args: ClusterArgs) -> None:
+    """Stack outputs: kubeconfig (secret), endpoint, nodes, ssh (secret; how to reach machines), applied (the memory)."""
+    plan = args.plan
+    pulumi.export("kubeconfig", cluster.kubeconfig)
+    pulumi.export("endpoint", f"https://{plan.endpoint}")
+    pulumi.export("nodes", nodes(plan))
+    pulumi.export("ssh", Output.secret(_ssh(args)))
+    pulumi.export(last_applied.OUTPUT, last_applied.remember(memory(plan), cluster.gate))
+
+
+def nodes(plan: Plan) -> dict[str, dict[str, object]]:
+    """Roles, address and versions by node name."""
+    return {
+        node.name: {
+            "roles": list(node.roles),
+            "address": node.address,
+            "versions": (
+                {"kubernetes": plan.versions.kubernetes} if node.in_kubernetes else {}
+            )
+            | ({"etcd": plan.versions.etcd} if node.is_etcd else {}),
+        }
+        for node in plan.nodes
+    }
+
+
+def _ssh(args: ClusterArgs) -> Output[dict[str, dict[str, object]]]:
+    """By node name: host, port, user, privateKey, hostKey, as the commands use them."""
+    known = {
+        name: Output.all(
+            host=machine.connection.host,
+            port=machine.connection.port,
+            user=machine.connection.user,
+            privateKey=machine.connection.private_key,
+            hostKey=machine.connection.host_key,
+        )
+        for name, machine in args.machines.items()
+    }
+    return Output.all(**known)

@@ -1,0 +1,127 @@
+"""The one door to machines: nothing else builds a command that runs on one."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pulumi
+from pulumi import Input, Output, Resource, ResourceOptions
+from pulumi_command import remote
+
+from components import script
+from stacks.plan import Node
+
+_SCRIPTS = "components/scripts"  # relative: the state must not depend on where the checkout lies
+_REMOTE = ".kube-ha"  # in the SSH user's home
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A computer that can be reached over SSH. From here on nobody knows who made it."""
+
+    node: Node
+    connection: remote.ConnectionArgs
+    user: str
+    exists: Resource | None  # what has to be there first; None: the machine was always there
+    deleted_with: Resource | None  # deleting this takes all traces on the machine along
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Values that every phase gets: which cluster, which node."""
+
+    cluster: str
+    cluster_id: Output[str]
+    container: bool
+
+    def values(self, node: str, phase: str) -> dict[str, Input[str]]:
+        return {
+            "NODE": node,
+            "CLUSTER": self.cluster,
+            "CLUSTER_ID": self.cluster_id,
+            "CONTAINER": "1" if self.container else "0",
+            "SCRIPT_SUM": script.phase_sum(phase),
+        }
+
+
+def copy_scripts(
+    name: str, machine: Machine, *, wanted: Input[str], opts: ResourceOptions
+) -> remote.CopyToRemote:
+    """Bring the node scripts onto the machine, anew for every change of `wanted` (hash of what it should be).
+
+    The id of this resource is new with every copy and stored before any command runs: it is the attempt stamp
+    of what follows, so that a failed change runs again on a retry, and on a revert too.
+    """
+    return remote.CopyToRemote(
+        name,
+        connection=machine.connection,
+        source=pulumi.FileArchive(_SCRIPTS),
+        remote_path=_REMOTE,
+        triggers=[wanted],
+        opts=ResourceOptions.merge(opts, ResourceOptions(deleted_with=machine.deleted_with)),
+    )
+
+
+def attempt(name: str, *, wanted: Input[str], opts: ResourceOptions) -> Output[str]:
+    """A stamp that is new for every change of `wanted`, for commands beside the first one of a machine."""
+    stash = pulumi.Stash(
+        name,
+        input=uuid.uuid4().hex[:12],
+        opts=ResourceOptions.merge(
+            opts, ResourceOptions(ignore_changes=["input"], replacement_trigger=wanted)
+        ),
+    )
+    return stash.output.apply(str)
+
+
+def converge(
+    name: str,
+    machine: Machine,
+    phase: str,
+    values: Mapping[str, Input[str]],
+    *,
+    identity: Identity,
+    opts: ResourceOptions,
+    stamp: Input[str] = "",
+    secret: bool = False,
+    leave: bool = False,
+) -> remote.Command:
+    """Run one phase on one machine, and again whenever its values, its script or `stamp` change.
+
+    `secret` hides the values; without it they show as a diff in preview. `leave` wipes the machine when the
+    resource is deleted.
+    """
+    all_values = {**identity.values(machine.node.name, phase), **values}
+    text = _text(all_values)
+    run = "bash" if machine.user == "root" else "sudo -n bash"
+    fixed = ResourceOptions(
+        deleted_with=machine.deleted_with, additional_secret_outputs=["stdout", "stderr"]
+    )
+    return remote.Command(
+        name,
+        connection=machine.connection,
+        # No update: any change runs the same idempotent phase. Short, for failures repeat it.
+        create=Output.concat(f"{run} {_REMOTE}/scripts/run.sh {phase} ", stamp),
+        delete=f"{run} {_REMOTE}/scripts/run.sh leave" if leave else None,
+        stdin=Output.secret(text) if secret else text,
+        logging=remote.Logging.NONE,
+        add_previous_output_in_env=False,
+        opts=ResourceOptions.merge(opts, fixed),
+    )
+
+
+def _text(values: Mapping[str, Input[str]]) -> Input[str]:
+    if any(not isinstance(value, str) for value in values.values()):
+        return Output.all(**values).apply(script.render)
+    return script.render({name: str(value) for name, value in values.items()})
+
+
+def after(*resources: Resource | None, parent: Resource, ignore: Sequence[str] = ()) -> ResourceOptions:
+    """Options of a resource that waits for others; None entries are left out."""
+    return ResourceOptions(
+        parent=parent,
+        depends_on=[resource for resource in resources if resource is not None],
+        ignore_changes=list(ignore) or None,
+    )

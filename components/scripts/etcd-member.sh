@@ -1,0 +1,137 @@
+# shellcheck shell=bash
+# Makes this machine a healthy, voting member of the cluster's etcd. A machine with data starts as the member it is; one without joins
+# the members that answer, as a learner, and is promoted when it has caught up; only the bootstrap member of a cluster that never was may found one.
+# Values: ADDRESS, MEMBERS (words "name=address", all wanted members), BOOTSTRAP (1: may found the cluster), ARTEFACTS, ARCH_DIR (folder in
+#   the tarball), ETCD_ENV, ETCD_UNIT. Owns: unit etcd, /etc/kube-ha/etcd/*.env, /var/lib/kube-ha/etcd.
+DATA=$HOME_DIR/etcd
+PEER_URL=https://$ADDRESS:2380
+BOOTSTRAP_ENV=/etc/kube-ha/etcd/bootstrap.env
+
+etcdctl_at() { # etcdctl_at ADDRESS ARGUMENT...
+  local address=$1
+  shift
+  timeout 12 etcdctl --endpoints "https://$address:2379" --cacert /etc/kube-ha/etcd/ca.crt --cert /etc/kube-ha/etcd/client.crt --key /etc/kube-ha/etcd/client.key --dial-timeout 2s --command-timeout 5s "$@"
+}
+
+binaries() {
+  local url sum
+  read -r url sum < <(awk '$1 == "etcd" {print $2, $3}' <<<"$ARTEFACTS")
+  install_archive etcd "$url" "$sum" /usr/local/bin 1 "$ARCH_DIR/etcd" "$ARCH_DIR/etcdctl" "$ARCH_DIR/etcdutl"
+}
+
+# The first other member that knows the cluster with a quorum behind it (a member list is a linearizable read).
+find_cluster() {
+  local member address
+  for member in $MEMBERS; do
+    address=${member#*=}
+    if [[ $address != "$ADDRESS" ]] && etcdctl_at "$address" member list >/dev/null 2>&1; then
+      printf '%s\n' "$address"
+      return
+    fi
+  done
+}
+
+# Founding is allowed only when every other machine says itself that no etcd runs there; node.sh has started any that has data.
+refuse_second_cluster() {
+  local member address answer
+  [[ $BOOTSTRAP == 1 ]] || die "no etcd member with a quorum answers (asked: $MEMBERS), and this machine has no data" "if the other members are down, start them; if all data is lost, restore a snapshot: a new, empty cluster is never made in place of one that was"
+  for member in $MEMBERS; do
+    address=${member#*=}
+    if [[ $address == "$ADDRESS" ]]; then continue; fi
+    if answer=$(timeout 5 bash -c "</dev/tcp/$address/2380" 2>&1); then
+      die "etcd on $member runs, but without a quorum, and this machine has no data" "bring the members with data back first (journalctl -u etcd on ${member%%=*})"
+    fi
+    [[ $answer == *"Connection refused"* ]] || die "cannot tell whether etcd on $member has data: ${answer:-no answer in 5 s}" "see that the machine runs and that port 2380 is open between etcd machines"
+  done
+}
+
+found_cluster() {
+  refuse_second_cluster
+  put 644 "$BOOTSTRAP_ENV" <<<"ETCD_INITIAL_CLUSTER=$NODE=$PEER_URL
+ETCD_INITIAL_CLUSTER_STATE=new"
+  log "founding the etcd cluster"
+}
+
+# Rows of `member list`: id, status, name, peer URLs, client URLs, is learner.
+members_at() { etcdctl_at "$1" member list -w simple; }
+own_row() { awk -F', ' -v url="$PEER_URL" '$4 == url'; }
+
+add_learner() { # add_learner ADDRESS-OF-A-MEMBER
+  local row rows
+  rows=$(members_at "$1")
+  row=$(own_row <<<"$rows")
+  if [[ $row == *", started, "* ]]; then
+    # This name and address had data once and has none now: the old incarnation must not count as a voter.
+    log "removing the lost incarnation of this member"
+    wait_for 60 "old member ${row%%,*} removed" etcdctl_at "$1" member remove "${row%%,*}"
+    row=""
+  fi
+  if [[ -z $row ]]; then
+    # etcd refuses for some seconds after another change of membership ("unhealthy cluster").
+    wait_for 120 "member added as learner" etcdctl_at "$1" member add "$NODE" --learner --peer-urls "$PEER_URL"
+  fi
+  rows=$(members_at "$1")
+  # Names of members that have not started are empty; etcd matches by URL, the name only has to be unique.
+  put 644 "$BOOTSTRAP_ENV" <<<"ETCD_INITIAL_CLUSTER=$(awk -F', ' -v me="$NODE" -v url="$PEER_URL" '{n = $3; if ($4 == url) n = me; else if (n == "") n = $1; printf "%s%s=%s", s, n, $4; s = ","}' <<<"$rows")
+ETCD_INITIAL_CLUSTER_STATE=existing"
+}
+
+# A learner answers no member list, but tells its own status.
+status_field() { etcdctl_at 127.0.0.1 endpoint status -w fields | awk -F' : ' -v key="\"$1\"" '$1 == key {print $2}'; }
+
+promote() {
+  local id
+  if [[ $(status_field IsLearner) == false ]]; then return; fi
+  id=$(printf %x "$(status_field MemberID)")
+  wait_for 300 "learner $NODE caught up and promoted" promote_once "$id"
+  log "promoted to voting member"
+  changes=$((changes + 1))
+}
+promote_once() {
+  local member address
+  for member in $MEMBERS; do
+    address=${member#*=}
+    if [[ $address != "$ADDRESS" ]] && etcdctl_at "$address" member promote "$1"; then return 0; fi
+  done
+  # The promotion may have been done by an answer that got lost.
+  [[ $(status_field IsLearner) == false ]]
+}
+
+# A planned restart must leave a quorum without this member, and must not make the cluster wait for an election.
+before_restart() {
+  local voters healthy=0 member others
+  if ! systemctl is-active -q etcd || ! members_at 127.0.0.1 >/dev/null 2>&1; then return; fi
+  voters=$(members_at 127.0.0.1 | grep -c ', false$')
+  if ((voters == 1)); then return; fi
+  for member in $(members_at 127.0.0.1 | awk -F', ' -v url="$PEER_URL" '$4 != url && $6 == "false" {sub("https://", "", $4); sub(":2380", "", $4); print $4}'); do
+    if etcdctl_at "$member" endpoint health >/dev/null 2>&1; then
+      healthy=$((healthy + 1))
+      others=$member
+    fi
+  done
+  ((voters == 2 || healthy >= voters / 2 + 1)) || die "restarting this member would cost the quorum: only $healthy of the other $((voters - 1)) voters are healthy" "repair those members first"
+  if ((healthy)); then
+    # Not the leader: nothing to move, and etcdctl says so.
+    etcdctl_at 127.0.0.1 move-leader "$(etcdctl_at "$others" endpoint status -w fields | awk -F' : ' '/^"MemberID"/{printf "%x", $2}')" >/dev/null 2>&1 || true
+  fi
+}
+
+main() {
+  local peer files=(/etc/kube-ha/etcd/etcd.env /etc/systemd/system/etcd.service /etc/kube-ha/etcd/ca.crt "$STATE/etcd.artefact")
+  own
+  binaries
+  put 600 /etc/kube-ha/etcd/etcd.env <<<"$ETCD_ENV"
+  put 644 /etc/systemd/system/etcd.service <<<"$ETCD_UNIT"
+  install -d -m 700 "$DATA"
+  if [[ ! -d $DATA/member ]]; then
+    peer=$(find_cluster)
+    if [[ -n $peer ]]; then add_learner "$peer"; else found_cluster; fi
+  elif ! settled etcd.service "$(sha256sum -- "${files[@]}")"; then
+    before_restart
+  fi
+  settle restart etcd.service "${files[@]}"
+  wait_for 90 "etcd answering on https://127.0.0.1:2379" etcdctl_at 127.0.0.1 endpoint status
+  promote
+  wait_for 90 "healthy etcd member at 127.0.0.1:2379" etcdctl_at 127.0.0.1 endpoint health
+  finish
+}

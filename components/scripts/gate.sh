@@ -1,0 +1,97 @@
+# shellcheck shell=bash
+# Proves what a user means by "the cluster works", and changes nothing that stays: API, scheduler and controllers, a pod on every node reached from
+# every node, Service, NodePort, DNS. Runs on a master, last of all; `make verify` runs it at any time.
+# Values: PLAN (hash of the whole plan; makes every change pass through here), NODES (how many), MANIFEST (test objects), NETWORK (1: plugin is ours),
+#   NAMESPACE, NAME, PORT (of the test pods and their Service), DNS_DOMAIN, REACH (how many neighbours each node tries; all when there are fewer nodes), DEPLOYMENTS (words "namespace/kind/name" that must be rolled out).
+SOCKET=/run/kube-ha-gate.sock
+
+cleanup() {
+  rm -f "$SOCKET"
+  kubectl_admin delete namespace "$NAMESPACE" --ignore-not-found --wait=false >/dev/null 2>&1 || true # on the way out: the verdict stands
+  if [[ -n ${proxy_pid:-} ]]; then kill "$proxy_pid" 2>/dev/null || true; fi # it may be gone already
+}
+
+check_api() {
+  kubectl_admin get --raw '/readyz?verbose' >/dev/null
+  kubectl_admin -n default create configmap "kube-ha-gate-$$" --from-literal=a=b >/dev/null
+  kubectl_admin -n default get configmaps -o name | grep -qx "configmap/kube-ha-gate-$$" || die "an object just created is not in the list" "look at kube-apiserver and etcd"
+  kubectl_admin -n default delete configmap "kube-ha-gate-$$" --wait=false >/dev/null
+}
+
+rolled_out() {
+  local object namespace name
+  for object in $DEPLOYMENTS; do
+    namespace=${object%%/*} name=${object#*/}
+    timeout 240 kubectl --kubeconfig /etc/kubernetes/admin.conf -n "$namespace" rollout status "$name" --timeout 230s >"$STATE/gate.log" 2>&1 ||
+      die "$name in namespace $namespace is not rolled out: $(tail -n 2 "$STATE/gate.log")" "kubectl -n $namespace describe pods; kubectl -n $namespace logs $name"
+  done
+}
+
+test_pods() { kubectl_admin -n "$NAMESPACE" get pods -l "app=$NAME" --field-selector status.phase=Running -o 'jsonpath={range .items[*]}{.spec.nodeName}{" "}{.metadata.name}{" "}{.status.podIP}{" "}{.status.hostIP}{"\n"}{end}' | sort; }
+all_pods_run() { [[ $(test_pods | wc -l) == "$NODES" ]] || { kubectl_admin -n "$NAMESPACE" get pods -o wide --no-headers; return 1; }; }
+
+dial() { # dial POD WHAT HOST PORT: from that pod to that address
+  local answer
+  answer=$(curl -sS --max-time 12 --unix-socket "$SOCKET" "http://localhost/api/v1/namespaces/$NAMESPACE/pods/$1:$PORT/proxy/dial?host=$3&port=$4&protocol=http&request=hostname&tries=1" 2>&1)
+  [[ $answer == *'"responses":["'* ]] || { printf '%s -> %s (%s:%s): %s\n' "$1" "$2" "$3" "$4" "${answer:0:200}"; return 1; }
+}
+
+check_network() {
+  local rows count i j service port host node pod target address table _
+  wait_for 180 "a running test pod on each of $NODES nodes" all_pods_run
+  rows=$(test_pods)
+  count=$(wc -l <<<"$rows")
+  service=$(kubectl_admin -n "$NAMESPACE" get service "$NAME" -o 'jsonpath={.spec.clusterIP}')
+  port=$(kubectl_admin -n "$NAMESPACE" get service "$NAME" -o 'jsonpath={.spec.ports[0].nodePort}')
+  mapfile -t table <<<"$rows"
+  for ((i = 0; i < count; i++)); do
+    read -r node pod _ host <<<"${table[i]}"
+    for ((j = 0; j <= REACH && j < count; j++)); do
+      read -r target _ address _ <<<"${table[(i + j) % count]}"
+      printf '%s %s %s %s\n' "$pod" "node:$node->pod-on:$target" "$address" "$PORT"
+    done
+    read -r target _ _ host <<<"${table[(i + 1) % count]}"
+    printf '%s %s %s %s\n' "$pod" "node:$node->service" "$service" "$PORT"
+    printf '%s %s %s %s\n' "$pod" "node:$node->dns" "$NAME.$NAMESPACE.svc.$DNS_DOMAIN" "$PORT"
+    printf '%s %s %s %s\n' "$pod" "node:$node->nodeport-of:$target" "$host" "$port"
+  done >"$STATE/gate.targets"
+  wait_for 90 "every connection between nodes, pods and services" dial_all
+  log "$(wc -l <"$STATE/gate.targets") connections between pods, nodes and services work"
+}
+dial_all() {
+  local status=0 pid pids=() pod what host port
+  while read -r pod what host port; do
+    dial "$pod" "$what" "$host" "$port" &
+    pids+=($!)
+    if ((${#pids[@]} >= 12)); then
+      for pid in "${pids[@]}"; do wait "$pid" || status=1; done
+      pids=()
+    fi
+  done <"$STATE/gate.targets"
+  for pid in "${pids[@]}"; do wait "$pid" || status=1; done
+  return "$status"
+}
+
+machine_ids() {
+  local twice
+  twice=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.status.nodeInfo.machineID}{"\n"}{end}' | sort | uniq -d)
+  [[ -z $twice ]] || die "nodes share the machine-id $twice: $(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.status.nodeInfo.machineID}{" "}{.metadata.name}{"\n"}{end}' | grep "^$twice" | cut -d' ' -f2 | xargs)" "they were cloned: on one of them rm /etc/machine-id, systemd-machine-id-setup, reboot"
+}
+
+main() {
+  own
+  trap cleanup EXIT
+  wait_for 60 "API ready" kubectl_admin get --raw /readyz
+  check_api
+  machine_ids
+  if [[ $NETWORK == 1 ]]; then
+    rolled_out
+    wait_for 90 "namespace $NAMESPACE of an earlier check gone" no_namespace
+    kubectl_admin apply -f - <<<"$MANIFEST" >/dev/null
+    kubectl --kubeconfig /etc/kubernetes/admin.conf proxy --unix-socket "$SOCKET" >/dev/null 2>&1 9>&- &
+    proxy_pid=$!
+    check_network
+  fi
+  log "the cluster works: $NODES nodes"
+}
+no_namespace() { [[ -z $(kubectl_admin get namespace "$NAMESPACE" --ignore-not-found -o name) ]]; }

@@ -1,0 +1,145 @@
+# shellcheck shell=bash
+# What every phase shares; sourced by run.sh after the values. Only definitions and settings: tests source it too.
+# Values of every phase: NODE, CLUSTER (name), CLUSTER_ID (never changes), CONTAINER (1: the machine is a container).
+set -euo pipefail
+shopt -s inherit_errexit # or a failing $(...) goes unseen
+set -E
+exec 2>&1 # one ordered stream
+umask 022
+export LC_ALL=C DEBIAN_FRONTEND=noninteractive PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+HOME_DIR=/var/lib/kube-ha
+STATE=$HOME_DIR/state
+HINT="run pulumi up again; if it fails the same way, look at: journalctl -b -p warning on $NODE"
+changes=0
+
+# Downloads go by the proxy that the config names; curl reads http_proxy in small letters only.
+while IFS='=' read -r name value; do
+  if [[ -n $name ]]; then export "$name=$value" "${name,,}=$value"; fi
+done <<<"${PROXY_ENV:-}"
+
+log() { printf '%(%T)T %s: %s\n' -1 "$NODE" "$*"; }
+die() {
+  trap - ERR
+  printf 'ERROR %s: %s\n  do: %s\n' "$NODE" "$1" "${2:-$HINT}"
+  exit 1
+}
+# BASH_COMMAND is not expanded, so no value of a variable can leak here.
+trap 'die "failed (line $LINENO): $BASH_COMMAND"' ERR
+
+# put MODE PATH: make PATH hold stdin; readers see the old file or the new one.
+put() {
+  local mode=$1 path=$2 new
+  mkdir -p "${path%/*}"
+  # Same folder, for an atomic mv; dot name, for kubelet runs every other file among the static pods.
+  new=$(mktemp "${path%/*}/.${path##*/}.XXXXXX")
+  cat >"$new"
+  chmod "$mode" "$new"
+  if cmp -s "$new" "$path" && [[ $(stat -c %a "$path") == "${mode#0}" ]]; then
+    rm -f "$new"
+    return
+  fi
+  mv -f "$new" "$path"
+  changes=$((changes + 1))
+  log "wrote $path"
+}
+
+# wait_for SECONDS WHAT COMMAND...: poll, never for ever, keep the last answer. COMMAND is a program, or a function that bounds itself.
+wait_for() {
+  local limit=$1 what=$2 end=$((SECONDS + $1)) answer
+  shift 2
+  until answer=$(bounded "$@" 2>&1); do
+    ((SECONDS < end)) || die "$what not seen in ${limit} s; last answer: $(tail -c 600 <<<"${answer:-none}")"
+    sleep 0.5
+  done
+}
+bounded() { if [[ $(type -t "$1") == function ]]; then "$@"; else timeout 15 "$@"; fi; }
+
+# settle VERB UNIT FILE...: VERB (restart or reload) UNIT unless it last became active with these very FILEs.
+# The mark is written last: a crash in between restarts once more, never too little.
+settle() {
+  local verb=$1 unit=$2 mark=$STATE/$2.sum want
+  shift 2
+  want=$(sha256sum -- "$@")
+  if settled "$unit" "$want"; then return; fi
+  systemctl daemon-reload
+  systemctl enable -q "$unit"
+  if [[ $verb == reload ]] && systemctl is-active -q "$unit"; then
+    systemctl reload "$unit"
+  else
+    systemctl restart "$unit"
+  fi
+  wait_for 60 "unit $unit active" systemctl is-active "$unit"
+  changes=$((changes + 1))
+  log "${verb}ed $unit"
+  put 600 "$mark" <<<"$want"
+}
+settled() { [[ -f $STATE/$1.sum && $(<"$STATE/$1.sum") == "$2" ]] && systemctl is-active -q "$1"; }
+
+# fetch NAME URL SHA256: print the path of the verified download.
+fetch() {
+  local name=$1 url=$2 sum=$3 path=$HOME_DIR/cache/$1 answer
+  mkdir -p "$HOME_DIR/cache"
+  if ! sha256sum --status -c - <<<"$sum  $path" 2>/dev/null; then
+    answer=$(curl -fsSL --proto '=http,https' --connect-timeout 10 --retry 4 --retry-delay 1 --retry-connrefused --max-time 900 -o "$path.part" "$url" 2>&1) ||
+      die "cannot download $url: $answer" "see that $NODE reaches that address (mirror, proxy, firewall), then run pulumi up again"
+    sha256sum --status -c - <<<"$sum  $path.part" ||
+      die "$url has sha256 $(sha256sum <"$path.part" | cut -c1-64), the manifest says $sum" "do not use this file: find out who changed it, or make the bundle again"
+    mv -f "$path.part" "$path"
+  fi
+  printf '%s\n' "$path"
+}
+
+# installed NAME SUM: is this very artefact in place? mark_installed after the last file of it is.
+installed() { [[ -f $STATE/$1.artefact && $(<"$STATE/$1.artefact") == "$2" ]]; }
+mark_installed() {
+  put 644 "$STATE/$1.artefact" <<<"$2"
+  rm -f "$HOME_DIR/cache/$1"
+}
+
+# install_binary NAME URL SHA256 TARGET: one file, swapped in whole while an old one may run.
+install_binary() {
+  local path
+  if installed "$1" "$3"; then return; fi
+  path=$(fetch "$1" "$2" "$3")
+  install -m 755 "$path" "$4.new"
+  mv -f "$4.new" "$4"
+  mark_installed "$1" "$3"
+  log "installed $4"
+}
+
+# install_archive NAME URL SHA256 FOLDER STRIP MEMBER...: members of a tarball into FOLDER.
+install_archive() {
+  local name=$1 url=$2 sum=$3 folder=$4 strip=$5 path
+  shift 5
+  if installed "$name" "$sum"; then return; fi
+  path=$(fetch "$name" "$url" "$sum")
+  mkdir -p "$folder"
+  # tar unlinks before it writes, so a running binary keeps its old file.
+  tar -xzf "$path" -C "$folder" --no-same-owner --unlink-first --strip-components="$strip" "$@"
+  mark_installed "$name" "$sum"
+  log "installed $name into $folder"
+}
+
+# One run at a time: a second one may have been left behind by an engine that died.
+lock() {
+  mkdir -p "$STATE"
+  exec 9>/run/lock/kube-ha.lock
+  flock -w 600 9 || die "another run holds /run/lock/kube-ha.lock since 600 s" "let it end (fuser /run/lock/kube-ha.lock), then run pulumi up again"
+}
+
+# The machine belongs to one node of one cluster until it is released.
+own() {
+  local want="$CLUSTER $CLUSTER_ID $NODE" is
+  lock
+  if [[ -f $STATE/owner ]]; then
+    is=$(<"$STATE/owner")
+    [[ $is == "$want" ]] || die "this machine belongs to \"$is\", not to \"$want\" (cluster, id, node)" "take it out of this stack's config, or release it there first; to wipe it by hand: /usr/local/lib/kube-ha/leave"
+  else
+    put 600 "$STATE/owner" <<<"$want"
+  fi
+}
+finish() { log "done, changes=$changes"; }
+
+kubectl_admin() { kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s "$@"; }
+# A kubelet may annotate its own Node: the gate reads from there what this node has applied.
+announce() { wait_for 120 "Node $NODE annotated by its own kubelet identity" kubectl --kubeconfig /etc/kubernetes/kubelet.conf --request-timeout 10s annotate --overwrite node "$NODE" "kube-ha.io/applied=$1"; }

@@ -1,0 +1,73 @@
+# shellcheck shell=bash
+# Makes this machine a serving master: kubelet, apiserver, controller manager and scheduler of the wanted configuration. Every master is made
+# by the same `kubeadm init`; its PKI and etcd are there already, so no other master has to be alive. An existing master changes by phases.
+# Values: ADDRESS, KUBEADM_CONFIG, AUDIT_POLICY, APPLIED. Owns: /etc/kubernetes but for the PKI, the static pods of the control plane.
+CONFIG=/etc/kube-ha/kubeadm.yaml
+MANIFEST=/etc/kubernetes/manifests/kube-apiserver.yaml
+LOCAL_API=https://127.0.0.1:3446
+KUBECONFIGS="admin super-admin controller-manager scheduler kubelet"
+
+# All clients on a node go by the node's HAProxy, so that they live on when the local apiserver is away.
+kubeconfigs() {
+  local name path
+  kubeadm init phase kubeconfig all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "kubeconfigs: $(tail -n 3 "$STATE/kubeadm.log")"
+  for name in $KUBECONFIGS; do
+    path=/etc/kubernetes/$name.conf
+    if ! grep -qF "server: $LOCAL_API" "$path"; then
+      kubectl --kubeconfig "$path" config set-cluster "$CLUSTER" --server "$LOCAL_API" >/dev/null
+    fi
+  done
+}
+
+make_master() {
+  log "making a master with kubeadm init"
+  mkdir -p /var/log/kubernetes
+  kubeconfigs
+  # FileAvailable and Port: what an interrupted run of this very phase left behind; the machine was checked to be ours.
+  timeout 420 kubeadm init --config "$CONFIG" --skip-phases=addon,bootstrap-token,show-join-command \
+    --ignore-preflight-errors=FileAvailable--etc-kubernetes-manifests-kube-apiserver.yaml,FileAvailable--etc-kubernetes-manifests-kube-controller-manager.yaml,FileAvailable--etc-kubernetes-manifests-kube-scheduler.yaml,Port-6443,Port-10257,Port-10259,Port-10250 \
+    >"$STATE/kubeadm.log" 2>&1 || die "kubeadm init: $(grep -v '^\[' "$STATE/kubeadm.log" | tail -n 8)" "see $STATE/kubeadm.log and journalctl -u kubelet on $NODE, then run pulumi up again"
+  changes=$((changes + 1))
+}
+
+# Other apiservers that are ready now, by what the cluster itself lists.
+other_ready_masters() {
+  local address count=0
+  for address in $(kubectl_admin get endpoints kubernetes -o 'jsonpath={.subsets[*].addresses[*].ip}' 2>/dev/null); do
+    if [[ $address != "$ADDRESS" ]] && curl -fsS --max-time 5 --cacert /etc/kubernetes/pki/ca.crt "https://$address:6443/readyz" >/dev/null 2>&1; then count=$((count + 1)); fi
+  done
+  printf '%d\n' "$count"
+}
+known_masters() { kubectl_admin get nodes -l node-role.kubernetes.io/control-plane -o name | wc -l; }
+
+# Stop the apiserver in good order (it drains, HAProxies see it unready), change, start, wait: no request is lost.
+change_master() {
+  log "reconfiguring the control plane"
+  (($(known_masters) == 1 || $(other_ready_masters) > 0)) || die "no other apiserver is ready, so this one cannot be restarted without an outage" "repair the other masters first (kubectl get nodes; journalctl -u kubelet there)"
+  kubeconfigs
+  rm -f "$MANIFEST"
+  wait_for 120 "old apiserver stopped" bash -c "! ss -Hltn 'sport = :6443' | grep -q ."
+  kubeadm init phase control-plane all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "static pods: $(tail -n 3 "$STATE/kubeadm.log")"
+  wait_for 180 "apiserver of $NODE ready" ready
+  kubeadm init phase upload-config all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "upload of the configuration: $(tail -n 3 "$STATE/kubeadm.log")"
+  changes=$((changes + 1))
+}
+ready() { curl -fsS --max-time 5 --cacert /etc/kubernetes/pki/ca.crt "https://$ADDRESS:6443/readyz"; }
+
+main() {
+  local want
+  own
+  put 600 "$CONFIG" <<<"$KUBEADM_CONFIG"
+  put 600 /etc/kubernetes/audit-policy.yaml <<<"$AUDIT_POLICY"
+  want=$(sha256sum "$CONFIG" /etc/kubernetes/audit-policy.yaml /etc/kubernetes/encryption.yaml)
+  if [[ ! -f $STATE/master.sum ]]; then
+    make_master
+  elif [[ $(<"$STATE/master.sum") != "$want" || ! -f $MANIFEST ]]; then
+    change_master
+  fi
+  wait_for 180 "apiserver of $NODE ready at https://$ADDRESS:6443/readyz" ready
+  wait_for 60 "API answering at $LOCAL_API" kubectl_admin get --raw /readyz
+  put 600 "$STATE/master.sum" <<<"$want"
+  announce "$APPLIED"
+  finish
+}

@@ -1,0 +1,122 @@
+# shellcheck shell=bash
+# Makes the machine ready for its roles: packages, kernel settings, container runtime, kubelet, the local way to the API.
+# Values: ARTEFACTS (lines "name url sha256"), PACKAGES, PROXY_ENV (lines, may be empty), and the files' texts: SYSCTL, MODULES,
+#   CONTAINERD_CONFIG, CONTAINERD_UNIT, CONTAINERD_PROXY (may be empty), REGISTRY_HOSTS (lines "host<TAB>base64 of hosts.toml"), KUBELET_UNIT, KUBELET_DROPIN, HAPROXY_CFG,
+#   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES.
+# Owns: the units containerd, kubelet and haproxy, and the files named above.
+artefact() { # artefact NAME: sets url and sum
+  read -r url sum < <(awk -v name="$1" '$1 == name {print $2, $3}' <<<"$ARTEFACTS")
+}
+
+packages() {
+  local missing=() name
+  for name in $PACKAGES; do
+    [[ $(dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null || true) == installed ]] || missing+=("$name") # || true: absent is an answer
+  done
+  if ((${#missing[@]})); then
+    log "installing ${missing[*]}"
+    apt-get -qq -o DPkg::Lock::Timeout=300 update >"$STATE/apt.log" 2>&1 || die "apt-get update: $(tail -n 3 "$STATE/apt.log")" "see that the package sources in /etc/apt are reachable"
+    apt-get -qq -y -o DPkg::Lock::Timeout=300 --no-install-recommends install "${missing[@]}" >"$STATE/apt.log" 2>&1 ||
+      die "apt-get install ${missing[*]}: $(tail -n 5 "$STATE/apt.log")" "see /var/lib/kube-ha/state/apt.log"
+    changes=$((changes + 1))
+  fi
+}
+
+kernel() {
+  local name
+  put 644 /etc/modules-load.d/kube-ha.conf <<<"$MODULES"
+  for name in $MODULES; do
+    # A container cannot load modules; what is missing there shows in the runtime check.
+    modprobe -q "$name" || [[ $CONTAINER == 1 ]] || die "cannot load kernel module $name" "install the full kernel package"
+  done
+  put 644 /etc/sysctl.d/90-kube-ha.conf <<<"$SYSCTL"
+  sysctl -q -p /etc/sysctl.d/90-kube-ha.conf
+}
+
+runtime() {
+  local url sum host text
+  artefact containerd && install_archive containerd "$url" "$sum" /usr/local 0
+  artefact runc && install_binary runc "$url" "$sum" /usr/local/sbin/runc
+  artefact cni-plugins && install_archive cni-plugins "$url" "$sum" /opt/cni/bin 0
+  mkdir -p /etc/cni/net.d
+  put 644 /etc/containerd/config.toml <<<"$CONTAINERD_CONFIG"
+  # Read by containerd at every pull: no restart needed.
+  while IFS=$'\t' read -r host text; do
+    if [[ -n $host ]]; then base64 -d <<<"$text" | put 644 "/etc/containerd/certs.d/$host/hosts.toml"; fi
+  done <<<"$REGISTRY_HOSTS"
+  put 644 /etc/systemd/system/containerd.service <<<"$CONTAINERD_UNIT"
+  if [[ -n $CONTAINERD_PROXY ]]; then
+    put 600 /etc/systemd/system/containerd.service.d/proxy.conf <<<"$CONTAINERD_PROXY"
+  else
+    put 600 /etc/systemd/system/containerd.service.d/proxy.conf </dev/null
+  fi
+  settle restart containerd.service /etc/systemd/system/containerd.service.d/proxy.conf /etc/containerd/config.toml /etc/systemd/system/containerd.service "$STATE/containerd.artefact"
+  wait_for 60 "containerd answering" ctr version
+}
+
+# A container really runs here, before anything relies on it.
+prove_runtime() {
+  if [[ -f $STATE/runtime-proof && $(<"$STATE/runtime-proof") == "$PAUSE_IMAGE" ]]; then return; fi
+  wait_for 120 "image $PAUSE_IMAGE pulled" ctr -n k8s.io images pull --hosts-dir /etc/containerd/certs.d "$PAUSE_IMAGE"
+  ctr -n k8s.io tasks kill -s SIGKILL kube-ha-proof >/dev/null 2>&1 || true # nothing is left over on the first try
+  ctr -n k8s.io tasks rm -f kube-ha-proof >/dev/null 2>&1 || true
+  ctr -n k8s.io containers rm kube-ha-proof >/dev/null 2>&1 || true
+  timeout 60 ctr -n k8s.io run -d "$PAUSE_IMAGE" kube-ha-proof >"$STATE/proof.log" 2>&1 || die "a test container does not start: $(tail -n 3 "$STATE/proof.log")" "see journalctl -u containerd on $NODE"
+  wait_for 30 "test container running" bash -c "ctr -n k8s.io tasks ls | grep -q 'kube-ha-proof.*RUNNING'"
+  ctr -n k8s.io tasks rm -f kube-ha-proof >/dev/null
+  ctr -n k8s.io containers rm kube-ha-proof >/dev/null
+  put 644 "$STATE/runtime-proof" <<<"$PAUSE_IMAGE"
+}
+
+kubelet() {
+  local url sum name
+  for name in kubeadm kubectl kubelet; do
+    artefact "$name" && install_binary "$name" "$url" "$sum" "/usr/local/bin/$name"
+  done
+  put 644 /etc/systemd/system/kubelet.service <<<"$KUBELET_UNIT"
+  put 644 /etc/systemd/system/kubelet.service.d/10-kubeadm.conf <<<"$KUBELET_DROPIN"
+  if [[ ! -f /etc/kubernetes/kubelet.conf || ! -f /var/lib/kubelet/config.yaml ]]; then
+    systemctl daemon-reload
+    systemctl enable -q kubelet # kubeadm starts it
+    return
+  fi
+  # A joined node follows the kubelet settings kept in the cluster; its own identity may read them.
+  kubeadm upgrade node phase kubelet-config >"$STATE/kubelet-config.log" 2>&1 || die "kubelet settings cannot be read from the cluster: $(tail -n 3 "$STATE/kubelet-config.log")" "see that https://127.0.0.1:3446/readyz answers on $NODE"
+  settle restart kubelet.service /etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d/10-kubeadm.conf /var/lib/kubelet/config.yaml "$STATE/kubelet.artefact"
+  announce "$APPLIED"
+}
+
+local_api() {
+  local answer new=/etc/haproxy/.kube-ha.cfg.new
+  put 644 /etc/kube-ha/ca.crt <<<"$CA_CRT"
+  mkdir -p /etc/haproxy
+  printf '%s\n' "$HAPROXY_CFG" >"$new"
+  answer=$(haproxy -c -f "$new" 2>&1) || die "HAProxy refuses its new configuration, the running one stays: $(tail -n 3 <<<"$answer")" "report this configuration: $new"
+  put 644 /etc/haproxy/haproxy.cfg <"$new"
+  rm -f "$new"
+  systemctl unmask -q haproxy
+  settle reload haproxy.service /etc/haproxy/haproxy.cfg /etc/kube-ha/ca.crt
+}
+
+# An etcd member that has data is started before anybody asks whether a cluster exists.
+revive_etcd() {
+  if [[ -d $HOME_DIR/etcd/member && -f /etc/systemd/system/etcd.service ]]; then systemctl start --no-block etcd; fi
+}
+
+main() {
+  own
+  mkdir -p /usr/local/lib/kube-ha
+  # shellcheck disable=SC2154 # `here` is run.sh's folder
+  cp -f "$here"/*.sh /usr/local/lib/kube-ha/
+  packages
+  if [[ $ROLES == *etcd* ]]; then revive_etcd; fi
+  if [[ $ROLES != etcd ]]; then
+    kernel
+    local_api
+    runtime
+    prove_runtime
+    put 644 "$STATE/applied" <<<"$APPLIED"
+    kubelet
+  fi
+  finish
+}

@@ -1,0 +1,127 @@
+# shellcheck shell=bash
+# Makes the list of Nodes what the config says, and waits for it: wanted ones registered with the wanted generation applied, Ready, labelled and tainted;
+# others evicted, their etcd member removed by the survivors, and deleted, before their machines are touched. Runs on a master.
+# Values: WANTED (lines "pool applied names", names as a-[1-3],b), LABELS (lines "names<TAB>key=value ..."), TAINTS (lines "names<TAB>key=value:effect ..."),
+#   MEMBERS (words "name=address", wanted etcd members), ETCD_ENDPOINTS (comma list, as the apiserver's), STALL_S (give up when nothing moved for so long), NETWORK (1: nodes become Ready).
+expand() { # expand a-[1-3],b: one name a line
+  local part prefix from to
+  for part in ${1//,/ }; do
+    if [[ $part =~ ^(.*)\[([0-9]+)-([0-9]+)\]$ ]]; then
+      prefix=${BASH_REMATCH[1]} from=${BASH_REMATCH[2]} to=${BASH_REMATCH[3]}
+      seq -f "$prefix%.0f" "$from" "$to"
+    else
+      printf '%s\n' "$part"
+    fi
+  done
+}
+
+wanted_table() {
+  local pool applied names
+  while read -r pool applied names; do
+    if [[ -n $pool ]]; then expand "$names" | sed "s/\$/ $applied/"; fi
+  done <<<"$WANTED" | sort
+}
+
+# name, applied generation, Ready condition
+cluster_table() {
+  kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{" "}{.metadata.annotations.kube-ha\.io/applied}{" "}{.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}' | sort
+}
+
+# Wanted nodes that are not there yet, with the reason.
+missing() {
+  join -a 1 -o 1.1,1.2,2.2,2.3 -e - <(wanted_table) <(cluster_table) | awk -v network="$NETWORK" '
+    $3 == "-" && $4 == "-" {print $1 " (not registered)"; next}
+    $3 != $2 {print $1 " (has not applied this configuration)"; next}
+    $4 != "True" && network == 1 {print $1 " (not Ready)"}'
+}
+
+wait_for_nodes() {
+  local left count last=-1 since=$SECONDS
+  while true; do
+    left=$(missing)
+    count=$(grep -c . <<<"$left" || true) # grep counts 0 with status 1
+    if ((count == 0)); then return; fi
+    if ((count != last)); then
+      last=$count since=$SECONDS
+    elif ((SECONDS - since >= STALL_S)); then
+      die "$count node(s) not as wanted, and nothing moved for $STALL_S s: $(head -n 5 <<<"$left" | xargs)" "see the failure of that node above, or journalctl -u kubelet -u containerd there; then run pulumi up again"
+    fi
+    sleep 1
+  done
+}
+
+unwanted_nodes() { comm -13 <(wanted_table | cut -d' ' -f1) <(cluster_table | cut -d' ' -f1); }
+
+retire_nodes() {
+  local name
+  for name in $(unwanted_nodes); do
+    log "evicting and removing node $name"
+    # --force: pods without a controller would stay for ever on a machine that is about to go.
+    kubectl_admin drain "$name" --ignore-daemonsets --delete-emptydir-data --force --timeout 300s >"$STATE/drain.log" 2>&1 || die "node $name cannot be drained: $(tail -n 3 "$STATE/drain.log")" "see which PodDisruptionBudget blocks (kubectl get pdb -A), make room, then run pulumi up again"
+    changes=$((changes + 1))
+  done
+}
+
+etcd_local() { timeout 15 etcdctl --endpoints "$ETCD_ENDPOINTS" --cacert /etc/kubernetes/pki/etcd/ca.crt --cert /etc/kubernetes/pki/apiserver-etcd-client.crt --key /etc/kubernetes/pki/apiserver-etcd-client.key --command-timeout 8s "$@"; }
+
+healthy_count() { # healthy_count ENDPOINTS: how many of these answer a quorum read
+  timeout 30 etcdctl --endpoints "$1" --cacert /etc/kubernetes/pki/etcd/ca.crt --cert /etc/kubernetes/pki/apiserver-etcd-client.crt --key /etc/kubernetes/pki/apiserver-etcd-client.key endpoint health 2>&1 | grep -c 'is healthy' || true # 0 is an answer
+}
+
+# One member at a time, each only if the remaining ones have a quorum of healthy voters of their own.
+retire_members() {
+  local wanted=" " member id name peer rest voters healthy
+  for member in $MEMBERS; do wanted+="https://${member#*=}:2380 "; done
+  while read -r id name peer; do
+    if [[ -z $id || $wanted == *" $peer "* ]]; then continue; fi
+    rest=$(etcd_local member list -w simple | awk -F', ' -v id="$id" '$1 != id && $6 == "false" {printf "%s%s", s, $5; s = ","}')
+    voters=$(tr ',' '\n' <<<"$rest" | wc -l)
+    healthy=$(healthy_count "$rest")
+    ((healthy >= voters / 2 + 1)) || die "etcd member $name cannot leave: of the $voters that would stay ($rest) only $healthy are healthy" "repair those first"
+    log "removing etcd member $name"
+    wait_for 60 "etcd member $name removed" etcd_local member remove "$id"
+    changes=$((changes + 1))
+  done < <(etcd_local member list -w simple | awk -F', ' '{print $1, ($3 == "" ? "-" : $3), $4}')
+}
+
+delete_nodes() {
+  local name
+  for name in $(unwanted_nodes); do
+    kubectl_admin delete node "$name" >/dev/null
+  done
+}
+
+# Authoritative for what we once set (remembered on the Node), silent about what others set.
+mark_nodes() {
+  local names words name
+  while IFS=$'\t' read -r names words; do
+    for name in $(expand "$names"); do mark_node labels label "$name" "$words"; done
+  done <<<"$LABELS"
+  while IFS=$'\t' read -r names words; do
+    for name in $(expand "$names"); do mark_node taints taint "$name" "$words"; done
+  done <<<"$TAINTS"
+}
+mark_node() { # mark_node KIND VERB NODE WORDS
+  local kind=$1 verb=$2 name=$3 words=$4 before word drop=()
+  before=$(kubectl_admin get node "$name" -o "jsonpath={.metadata.annotations.kube-ha\.io/$kind}")
+  if [[ $before == "${words:--}" ]]; then return; fi
+  for word in $before; do
+    if [[ $word != - && " $words " != *" $word "* ]]; then
+      if [[ $kind == labels ]]; then drop+=("${word%%=*}-"); else drop+=("${word%%=*}:${word##*:}-"); fi
+    fi
+  done
+  # shellcheck disable=SC2086 # words are words
+  if [[ -n $words$(printf %s "${drop[@]}") ]]; then kubectl_admin "$verb" node "$name" --overwrite $words "${drop[@]}" >/dev/null; fi
+  kubectl_admin annotate --overwrite node "$name" "kube-ha.io/$kind=${words:--}" >/dev/null
+  changes=$((changes + 1))
+}
+
+main() {
+  own
+  wait_for_nodes
+  mark_nodes
+  retire_nodes
+  retire_members
+  delete_nodes
+  finish
+}

@@ -1,0 +1,95 @@
+# shellcheck shell=bash
+# Makes sure that this machine can become NODE, before anything is changed on it. Reports every problem at once; changes nothing.
+# Values: ROLES, ADDRESS, ARCH, PORTS (to be free), PEERS (address:port, reachable), SOURCES (URLs, reachable), VXLAN (1: needed),
+#   MIN_CPUS, MIN_MEMORY_MIB, MIN_DISK_GIB.
+problems=()
+problem() { problems+=("$1"$'\n'"    do: $2"); }
+
+check_system() {
+  local id version machine free_kib memory_kib
+  # shellcheck disable=SC1091 # a file of the machine
+  id=$(. /etc/os-release && printf %s "$ID")
+  # shellcheck disable=SC1091
+  version=$(. /etc/os-release && printf %s "${VERSION_ID:-}")
+  case $id-$version in
+    debian-12 | debian-13 | ubuntu-22.04 | ubuntu-24.04) ;;
+    *) problem "operating system is $id $version" "use Debian 12 or 13, Ubuntu 22.04 or 24.04" ;;
+  esac
+  machine=$(dpkg --print-architecture)
+  [[ $machine == "$ARCH" ]] || problem "architecture is $machine, the config says $ARCH" "set arch: $machine on this node's pool"
+  [[ $EUID == 0 ]] || problem "commands run as uid $EUID" "let the SSH user run sudo without a password"
+  [[ -d /run/systemd/system ]] || problem "systemd is not running" "boot the machine with systemd"
+  (($(nproc) >= MIN_CPUS)) || problem "$(nproc) CPUs, $MIN_CPUS needed" "give the machine more CPUs"
+  memory_kib=$(awk '/^MemTotal:/{print $2}' /proc/meminfo)
+  ((memory_kib / 1024 >= MIN_MEMORY_MIB)) || problem "$((memory_kib / 1024)) MiB of memory, $MIN_MEMORY_MIB needed" "give the machine more memory"
+  free_kib=$(df -Pk /var/lib | awk 'NR==2{print $4}')
+  ((free_kib / 1048576 >= MIN_DISK_GIB)) || problem "$((free_kib / 1048576)) GiB free on /var/lib, $MIN_DISK_GIB needed" "free or add disk space"
+  [[ -s /etc/machine-id && $(</etc/machine-id) =~ ^[0-9a-f]{32}$ ]] || problem "/etc/machine-id is not set" "run systemd-machine-id-setup"
+  [[ $(hostname) =~ ^[a-zA-Z0-9]([-.a-zA-Z0-9]*[a-zA-Z0-9])?$ && $(hostname) != localhost ]] || problem "hostname is \"$(hostname)\"" "run hostnamectl set-hostname $NODE"
+  ip -o -4 addr show | grep -qF " $ADDRESS/" || problem "address $ADDRESS is on no interface (found: $(ip -o -4 addr show scope global | awk '{print $4}' | xargs))" "correct the address in the config"
+}
+
+check_kernel() {
+  local name
+  if [[ $ROLES == etcd ]]; then return; fi
+  if [[ $CONTAINER != 1 && $(stat -fc %T /sys/fs/cgroup) != cgroup2fs ]]; then
+    problem "cgroups are v1" "boot with systemd.unified_cgroup_hierarchy=1"
+  fi
+  if [[ $CONTAINER != 1 && $(swapon --noheadings --show=NAME | wc -l) != 0 ]]; then
+    problem "swap is on: $(swapon --noheadings --show=NAME | xargs)" "run swapoff -a and take swap out of /etc/fstab"
+  fi
+  grep -qw overlay /proc/filesystems || modprobe -q overlay || problem "no overlay file system in this kernel" "install a kernel with overlayfs"
+  for name in br_netfilter nf_conntrack ${VXLAN:+vxlan}; do
+    # Containers share the host's kernel, where what is built in or loaded shows up below /sys/module.
+    [[ -d /sys/module/$name ]] || modprobe -q "$name" || modinfo "$name" >/dev/null 2>&1 || [[ $CONTAINER == 1 ]] || problem "kernel has no module $name" "install the full kernel package (linux-modules-extra on Ubuntu)"
+  done
+}
+
+check_network() {
+  local port peer url answer date skew limit
+  for port in $PORTS; do
+    if ss -Hltn "sport = :$port" | grep -q .; then problem "port $port is in use: $(ss -Hltnp "sport = :$port" | awk '{print $NF}' | head -1)" "stop that service, or use another machine"; fi
+  done
+  for peer in $PEERS; do
+    limit=$((SECONDS + 30)) # machines of one up may start seconds apart
+    until timeout 3 bash -c "</dev/tcp/${peer%:*}/${peer##*:}" 2>/dev/null; do
+      if ((SECONDS >= limit)); then
+        problem "machine ${peer%:*} does not answer on port ${peer##*:}" "see that it runs and that no firewall stands between"
+        break
+      fi
+      sleep 0.3
+    done
+  done
+  for url in $SOURCES; do
+    answer=$(curl -sSIL --connect-timeout 5 --max-time 20 -o /dev/null -w '%{http_code}' "$url" 2>&1) || true # the answer is looked at below
+    [[ $answer == 2* ]] || problem "$url answers: $answer" "see that the mirror (or upstream, by the proxy) is reachable from here"
+  done
+  url=${SOURCES%% *}
+  # || true: no Date header is no answer about the clock, and an unreachable source has been reported above.
+  date=$(curl -sSIL --max-time 10 "$url" 2>/dev/null | sed -n 's/^[Dd]ate: //p' | tail -1) || true
+  if [[ -n $date ]]; then
+    skew=$(($(date +%s) - $(date -d "$date" +%s)))
+    ((skew >= -10 && skew <= 10)) || problem "clock differs by $skew s from that of $url" "run a time service (chrony) on both"
+  fi
+}
+
+main() {
+  local text
+  if [[ -f $STATE/owner && $(<"$STATE/owner") == "$CLUSTER $CLUSTER_ID $NODE" ]]; then
+    PORTS="" # they are in use by ourselves
+  elif [[ -f $STATE/owner ]]; then
+    problem "machine belongs to \"$(<"$STATE/owner")\" (cluster, id, node)" "release it there, or wipe it by hand: /usr/local/lib/kube-ha/leave"
+  elif [[ -e /etc/kubernetes/kubelet.conf || -d $HOME_DIR/etcd/member ]]; then
+    problem "machine holds parts of some other cluster (/etc/kubernetes/kubelet.conf or $HOME_DIR/etcd)" "use a clean machine, or clean this one by hand"
+  fi
+  check_system
+  check_kernel
+  check_network
+  if ((${#problems[@]})); then
+    trap - ERR
+    printf 'ERROR %s (%s): %d problem(s), nothing was changed on this machine\n' "$NODE" "$ADDRESS" "${#problems[@]}"
+    for text in "${problems[@]}"; do printf '  - %s\n' "$text"; done
+    exit 1
+  fi
+  log "preflight passed"
+}

@@ -1,0 +1,53 @@
+"""The workers of one pool. They join side by side, each on its own: at most five resources a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pulumi import ComponentResource, Output, Resource, ResourceOptions
+
+from components.prepared import Prepared
+from components.remote import Identity, Machine, after, converge
+from stacks.files import kubeadm
+from stacks.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerPoolArgs:
+    plan: Plan
+    machines: Mapping[str, Machine]  # of this pool, by node name
+    prepared: Mapping[str, Prepared]
+    identity: Identity
+    discovery: Output[str]  # kubeconfig with CA and join token
+    joinable: Resource  # the token is known to the cluster
+
+
+class WorkerPool(ComponentResource):
+    """Resource `<cluster>-<worker>-join` for each worker."""
+
+    def __init__(
+        self, name: str, args: WorkerPoolArgs, opts: ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kube-ha:index:WorkerPool", name, None, opts)
+        cluster = args.plan.spec.cluster.name
+        for node_name, machine in sorted(args.machines.items()):
+            converge(
+                f"{cluster}-{node_name}-join",
+                machine,
+                "join",
+                {
+                    "KUBEADM_CONFIG": kubeadm.join_worker(args.plan, machine.node).rstrip("\n"),
+                    "DISCOVERY": args.discovery.apply(lambda text: text.rstrip("\n")),
+                },
+                identity=args.identity,
+                secret=True,
+                # Joining happens once, with the token of that hour; later changes are the node phase's.
+                opts=after(
+                    args.prepared[node_name].ready,
+                    args.joinable,
+                    parent=self,
+                    ignore=("stdin", "create"),
+                ),
+            )
+        self.register_outputs({})

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Makes this computer able to run the stacks: packages, Python environment, engine and plugins, artefacts, machine image.
+# Idempotent: a second run takes seconds. Everything outside the checkout lies in KUBE_HA_CACHE.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export KUBE_HA_CACHE=${KUBE_HA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kube-ha}
+mkdir -p "$KUBE_HA_CACHE" .local/log
+
+say() { printf '%(%T)T %s\n' -1 "$*"; }
+die() {
+  printf 'ERROR setup: %s\n  do: %s\n' "$1" "$2" >&2
+  exit 1
+}
+
+python_environment() {
+  local want
+  want=$(cat requirements.txt requirements-dev.txt lab/toolchain/requirements.txt | sha256sum)
+  if [[ -f .venv/kube-ha.sum && $(<.venv/kube-ha.sum) == "$want" ]]; then return; fi
+  say "python    environment .venv: installing"
+  python3 -m venv .venv || die "python3 cannot make a virtual environment" "apt-get install -y python3-venv"
+  .venv/bin/pip install --quiet --disable-pip-version-check -r requirements.txt -r requirements-dev.txt -r lab/toolchain/requirements.txt
+  printf '%s' "$want" >.venv/kube-ha.sum
+  say "python    environment .venv: done"
+}
+
+# Runs a step beside the others; its lines go to the terminal as they come, its end is looked at by `collect`.
+background() {
+  local name=$1
+  shift
+  "$@" &
+  steps[$!]=$name
+}
+declare -A steps=()
+collect() {
+  local pid failed=""
+  for pid in "${!steps[@]}"; do
+    if ! wait "$pid"; then failed+=" ${steps[$pid]}"; fi
+  done
+  [[ -z $failed ]] || die "failed:$failed (see above)" "mend what it says and run make setup again; what is done stays done"
+}
+
+main() {
+  local started=$SECONDS
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die "Python 3.11 or newer is needed, this is $(python3 --version)" "install it (Debian 12 and Ubuntu 24.04 have it)"
+  bash lab/host.sh install
+  bash lab/host.sh check
+  python_environment
+  # The image is made of packages, the rest of compiling: side by side they share the two resources.
+  background "machine image" bash lab/image/build.sh
+  .venv/bin/python -m lab.toolchain.install || die "the engine and its plugins are not complete (see above)" "mend what it says and run make setup again"
+  background "artefacts" .venv/bin/python -m artifacts.bundle --link .local/bundle
+  collect
+  mkdir -p .local/bin
+  ln -sfn ../bundle/bin/kubectl .local/bin/kubectl
+  say "setup     complete in $((SECONDS - started)) s"
+}
+main
