@@ -10,8 +10,7 @@ from components import last_applied, outputs
 from components.cluster import Cluster, ClusterArgs
 from components.machines import adopted, lab
 from components.pki import Pki
-from stacks import stack_file, text, transition
-from stacks.artifacts import ArtifactError
+from stacks import artifacts, stack_file, text, transition
 from stacks.plan import plan
 from stacks.spec import SpecError, load
 
@@ -21,17 +20,22 @@ try:
     wanted = plan(load(stack_file.from_engine(config, secret=secret)))
     previous = last_applied.read()
     transition.check(previous, wanted)
+    files = {arch: artifacts.files(wanted, arch) for arch in sorted({n.arch for n in wanted.nodes})}
 except (SpecError, transition.TransitionError) as error:
     # Nothing has been registered yet, so nothing is touched.
     sys.exit(text.problems(f"Pulumi.{pulumi.get_stack()}.yaml", error.problems))
+except artifacts.ArtifactError as error:
+    sys.exit(str(error))
 for path, warning in wanted.warnings:
     pulumi.warn(f"{path}: {warning}")
 
 name = wanted.spec.cluster.name
-machines = lab.machines(wanted) if wanted.spec.machines.provider == "lab" else adopted.machines(wanted)
-remembered = last_applied.nodes(previous)
-try:
-    args = ClusterArgs(plan=wanted, machines=machines, pki=Pki(f"{name}-pki", wanted), remembered=remembered)
-    outputs.export(Cluster(name, args), args)
-except ArtifactError as error:
-    sys.exit(str(error))
+in_lab = wanted.spec.machines.provider == "lab"
+args = ClusterArgs(
+    plan=wanted,
+    files=files,
+    machines=lab.machines(wanted) if in_lab else adopted.machines(wanted),
+    pki=Pki(f"{name}-pki", wanted),
+    remembered=last_applied.nodes(previous),
+)
+outputs.export(Cluster(name, args), args)

@@ -1,4 +1,7 @@
-"""The last two resources of every update: the list of nodes as wanted, and the gate that proves that the cluster works."""
+"""The last two resources of every update.
+
+The list of nodes as wanted, and the gate that proves that the cluster works.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,10 @@ class AcceptanceArgs:
 
 
 class Acceptance(ComponentResource):
-    """Resources `<cluster>-nodes` and `<cluster>-gate`. Neither depends on the nodes: they ask the cluster."""
+    """Resources `<cluster>-nodes` and `<cluster>-gate`.
+
+    Neither depends on the nodes: they ask the cluster.
+    """
 
     gate: remote.Command
 
@@ -89,14 +95,17 @@ def gate_values(plan: Plan) -> dict[str, Input[str]]:
 
 
 def plan_digest(plan: Plan) -> str:
-    """Hash of everything wanted, so that every change passes the gate before it is remembered as a success."""
+    """Hash of everything wanted: every change has to pass the gate before it is remembered."""
     return script.digest(
         json.dumps(memory(plan), sort_keys=True), plan.spec.model_dump_json(by_alias=True)
     )
 
 
 def _wanted(plan: Plan, applied: Mapping[str, Output[str]]) -> Output[str]:
-    """Lines `pool hash names`: the nodes of a pool share a hash, so a thousand fit in a few lines."""
+    """Lines `pool hash names`.
+
+    The nodes of a pool share a hash, so a thousand fit in a few lines.
+    """
     nodes = [node for node in plan.nodes if node.in_kubernetes]
 
     def lines(known: Mapping[str, str]) -> str:
@@ -113,7 +122,11 @@ def _wanted(plan: Plan, applied: Mapping[str, Output[str]]) -> Output[str]:
 
 def _labels(node: Node) -> str:
     role = "control-plane" if node.is_master else "worker"
-    granted = {f"node-role.kubernetes.io/{role}": "", **dict(node.labels), **dict(granted_labels(node))}
+    granted = {
+        f"node-role.kubernetes.io/{role}": "",
+        **dict(node.labels),
+        **dict(granted_labels(node)),
+    }
     return " ".join(f"{key}={value}" for key, value in sorted(granted.items()))
 
 
@@ -127,7 +140,9 @@ def _lines(plan: Plan, words: Callable[[Node], str]) -> str:
     for node in plan.nodes:
         if node.in_kubernetes:
             groups.setdefault(words(node), []).append(node.name)
-    return "\n".join(f"{script.ranges(tuple(names))}\t{text}" for text, names in sorted(groups.items()))
+    return "\n".join(
+        f"{script.ranges(tuple(names))}\t{text}" for text, names in sorted(groups.items())
+    )
 
 
 def _etcd_endpoints(plan: Plan) -> str:

@@ -1,4 +1,7 @@
-"""What runs in every cluster of ours: kube-proxy, the network plugin, CoreDNS; each one command, its manifest the diff."""
+"""What runs in every cluster of ours: kube-proxy, the network plugin, CoreDNS.
+
+Each one command, its manifest the diff.
+"""
 
 from __future__ import annotations
 

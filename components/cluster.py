@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
@@ -17,7 +16,7 @@ from components.pki import Pki
 from components.prepared import Prepared, prepare
 from components.remote import Identity, Machine
 from components.worker_pool import WorkerPool, WorkerPoolArgs
-from stacks import artifacts
+from stacks.artifacts import File
 from stacks.files import kubeconfig
 from stacks.plan import Node, Plan
 
@@ -25,6 +24,7 @@ from stacks.plan import Node, Plan
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterArgs:
     plan: Plan
+    files: Mapping[str, Mapping[str, File]]  # what nodes fetch, by architecture and name
     machines: Mapping[str, Machine]  # by node name
     pki: Pki
     remembered: Collection[str] | None  # nodes of the last success; None: there was none yet
@@ -33,17 +33,15 @@ class ClusterArgs:
 class Cluster(ComponentResource):
     """etcd, masters, add-ons, workers, acceptance: in this order.
 
-    A cluster that is being born overlaps etcd members with masters. One that lives changes one machine at a time, whole:
-    node, member, master, then the next; machines that are new are made ready at once; existing workers come after the masters.
+    A cluster that is being born overlaps etcd members with masters. One that lives changes one
+    machine at a time, whole:
+    node, member, master, then the next; machines that are new are made ready at once; existing
+    workers come after the masters.
     """
 
     def __init__(self, name: str, args: ClusterArgs, opts: ResourceOptions | None = None) -> None:
         super().__init__("kube-ha:index:Cluster", name, None, opts)
         self._name, self._args, self._plan = name, args, args.plan
-        self._files = {
-            arch: artifacts.files(self._plan, arch, root=Path())
-            for arch in sorted({node.arch for node in self._plan.nodes})
-        }
         self._identity = Identity(
             cluster=name, cluster_id=args.pki.cluster_id, container=self._plan.containers
         )
@@ -97,7 +95,7 @@ class Cluster(ComponentResource):
             f"{self._name}-{node.name}",
             self._plan,
             self._args.machines[node.name],
-            self._files[node.arch],
+            self._args.files[node.arch],
             identity=self._identity,
             ca_cert=self._args.pki.ca["kubernetes"].cert,
             parent=self,
@@ -117,7 +115,7 @@ class Cluster(ComponentResource):
             EtcdMemberArgs(
                 plan=self._plan,
                 machine=self._args.machines[node.name],
-                files=self._files[node.arch],
+                files=self._args.files[node.arch],
                 identity=self._identity,
                 pki=self._args.pki,
                 prepared=self._prepared[node.name].ready,

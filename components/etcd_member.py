@@ -1,4 +1,7 @@
-"""One etcd member: its keys, then the member itself, joined as a learner and promoted, or founded."""
+"""One etcd member.
+
+Its keys, then the member itself, joined as a learner and promoted, or founded.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ from stacks.artifacts import File
 from stacks.files import etcd
 from stacks.plan import Plan
 
-# Founding runs once in the life of a stack. Were it to follow changes, a later run on an emptied machine could
+# Founding runs once in the life of a stack. Were it to follow changes, a later run on an emptied
+# machine could
 # found a second, empty cluster in place of the lost one.
 _ONCE = ("stdin", "create", "connection")
 
@@ -30,7 +34,9 @@ class EtcdMemberArgs:
     pki: Pki
     prepared: Resource
     after: tuple[Resource, ...]  # what this member's turn waits for
-    founds: tuple[Resource, ...] | None  # for the first member: all etcd machines, prepared; None for the others
+    founds: (
+        tuple[Resource, ...] | None
+    )  # for the first member: all etcd machines, prepared; None for the others
 
 
 class EtcdMember(ComponentResource):

@@ -1,4 +1,7 @@
-"""The bootstrap token by which workers join: made anew for an update that adds nodes, dead two hours later."""
+"""The bootstrap token by which workers join.
+
+Made anew for an update that adds nodes, dead two hours later.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ from stacks.plan import Plan
 
 
 def token(pki: Pki, pending: Collection[str]) -> Output[str]:
-    """`[a-z0-9]{6}.[a-z0-9]{16}`, the same within an hour for the same pending nodes, so that preview and up agree."""
+    """A bootstrap token, `[a-z0-9]{6}.[a-z0-9]{16}`.
+
+    The same within an hour for the same pending nodes, so that preview and up agree.
+    """
     purpose = f"join {int(time.time()) // 3600} {' '.join(sorted(pending))}"
 
     def text(key: bytes) -> str:
@@ -37,7 +43,10 @@ def mint(
     parent: Resource,
     waits_for: Resource,
 ) -> remote.Command:
-    """Make the token known to the cluster. While no node is pending, nothing about this resource changes."""
+    """Make the token known to the cluster.
+
+    While no node is pending, nothing about this resource changes.
+    """
     values: dict[str, Input[str]] = {
         "KUBEADM_CONFIG": secret.apply(lambda text: join.bootstrap_token(plan, machine.node, text))
     }

@@ -1,4 +1,7 @@
-"""Keys and certificates as files on a node: which ones a role needs, and the secret command that puts them there."""
+"""Keys and certificates as files on a node.
+
+Which ones a role needs, and the secret command that puts them there.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,10 @@ def of_member(pki: Pki, node: Node) -> list[KeyFile]:
 
 
 def of_master(pki: Pki, plan: Plan, node: Node) -> list[KeyFile]:
-    """What a master needs. The Kubernetes CA's key is among it: controller manager and kubeadm sign with it."""
+    """What a master needs.
+
+    The Kubernetes CA's key is among it: controller manager and kubeadm sign with it.
+    """
     authority = pki.ca["kubernetes"]
     files = [
         KeyFile(path=f"{KUBERNETES_PKI}/ca.crt", text=authority.cert, secret=False),
@@ -88,7 +94,8 @@ def place(
         values[f"PKI_TEXT_{number}"] = Output.from_input(file.text).apply(
             lambda text: text.rstrip("\n")
         )
-    # Certificates change whenever their keys do, and are public: a hash of secrets would be one itself.
+    # Certificates change whenever their keys do, and are public: a hash of secrets would be one
+    # itself.
     public = [file.text for file in files if not file.secret]
     wanted = Output.all(*public).apply(
         lambda texts: script.digest(script.phase_sum("pki"), *(str(text) for text in texts))

@@ -1,4 +1,7 @@
-"""What the stack remembers of its last success: read before anything is registered, stored only by the next success."""
+"""What the stack remembers of its last success.
+
+Read before anything is registered, stored only by the next success.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ OUTPUT = "applied"
 
 
 def read() -> dict[str, object] | None:
-    """The memory of this stack, None before its first success. Takes the stack's own previous outputs."""
+    """The memory of this stack, None before its first success.
+
+    Takes the stack's own previous outputs.
+    """
     name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
     details = _sync_await(pulumi.StackReference(name).get_output_details(OUTPUT))
     value = details.value if details.value is not None else details.secret_value
@@ -32,6 +38,9 @@ def nodes(memory: Mapping[str, object] | None) -> frozenset[str] | None:
 
 
 def remember(memory: Mapping[str, object], gate: remote.Command) -> pulumi.Output[str]:
-    """The memory to export, known only when the gate has passed: a plain value would be stored by a failed update too."""
+    """The memory to export, known only when the gate has passed.
+
+    A plain value would be stored by a failed update too.
+    """
     text = json.dumps(memory, sort_keys=True)
     return pulumi.Output.unsecret(gate.stdout).apply(lambda _: text)

@@ -26,7 +26,10 @@ class MasterArgs:
 
 
 class Master(ComponentResource):
-    """Resources `<name>-keys` and `<name>`. No master is special: the same kubeadm init makes each of them."""
+    """Resources `<name>-keys` and `<name>`.
+
+    No master is special: the same kubeadm init makes each of them.
+    """
 
     ready: remote.Command
 

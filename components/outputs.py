@@ -12,7 +12,10 @@ from stacks.transition import memory
 
 
 def export(cluster: Cluster, args: ClusterArgs) -> None:
-    """Stack outputs: kubeconfig (secret), endpoint, nodes, ssh (secret; how to reach machines), applied (the memory)."""
+    """Stack outputs: kubeconfig (secret), endpoint, nodes, ssh (secret), applied (the memory).
+
+    `ssh` tells how machines are reached.
+    """
     plan = args.plan
     pulumi.export("kubeconfig", cluster.kubeconfig)
     pulumi.export("endpoint", f"https://{plan.endpoint}")
@@ -27,9 +30,7 @@ def nodes(plan: Plan) -> dict[str, dict[str, object]]:
         node.name: {
             "roles": list(node.roles),
             "address": node.address,
-            "versions": (
-                {"kubernetes": plan.versions.kubernetes} if node.in_kubernetes else {}
-            )
+            "versions": ({"kubernetes": plan.versions.kubernetes} if node.in_kubernetes else {})
             | ({"etcd": plan.versions.etcd} if node.is_etcd else {}),
         }
         for node in plan.nodes

@@ -1,4 +1,7 @@
-"""The cluster's PKI, made by pulumi-tls: three CAs, the service-account key, every leaf of stacks.certificates."""
+"""The cluster's PKI, made by pulumi-tls.
+
+Three CAs, the service-account key, every leaf of stacks.certificates.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ class Pair:
 
 
 class Pki(ComponentResource):
-    """Everything secret that a cluster is born with. CA keys of etcd and front-proxy never leave the state."""
+    """Everything secret that a cluster is born with.
+
+    CA keys of etcd and front-proxy never leave the state.
+    """
 
     def __init__(self, name: str, plan: Plan, opts: ResourceOptions | None = None) -> None:
         super().__init__("kube-ha:index:Pki", name, None, opts)
@@ -42,7 +48,8 @@ class Pki(ComponentResource):
         )
         self.service_account_key = service_account.private_key_pem
         self.service_account_public = service_account.public_key_pem
-        # The one source of every other secret, so that none of them needs a resource or a long life of its own.
+        # The one source of every other secret, so that none of them needs a resource or a long
+        # life of its own.
         self._seed = tls.PrivateKey(f"{name}-seed", algorithm="ED25519", opts=own)
         self.cluster_id: Output[str] = self._seed.public_key_openssh.apply(
             lambda key: hashlib.sha256(key.encode()).hexdigest()[:12]

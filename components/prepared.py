@@ -1,4 +1,7 @@
-"""A machine made ready for its roles: scripts, preflight, then packages, kernel, runtime, kubelet and the local API door."""
+"""A machine made ready for its roles.
+
+Scripts, preflight, then packages, kernel, runtime, kubelet and the local API door.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,14 @@ from stacks.files import containerd, haproxy, kubelet, sysctl
 from stacks.plan import API_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT, LOCAL_API_PORT, Node, Plan
 
 _KUBERNETES_FILES = ("containerd", "runc", "cni-plugins", "kubeadm", "kubectl", "kubelet")
-_KUBERNETES_PACKAGES = "haproxy conntrack socat ethtool iptables nftables iproute2 kmod curl ca-certificates procps"
+_KUBERNETES_PACKAGES = (
+    "haproxy conntrack socat ethtool iptables nftables iproute2 kmod curl ca-certificates procps"
+)
 _ETCD_PACKAGES = "iproute2 curl ca-certificates procps"
-_PREFLIGHT_ONCE = ("stdin", "create")  # what a machine must fulfil before it joins is not asked again
+_PREFLIGHT_ONCE = (
+    "stdin",
+    "create",
+)  # what a machine must fulfil before it joins is not asked again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +48,22 @@ def prepare(
     parent: Resource,
     waits_for: Resource | None,
 ) -> Prepared:
-    """Resources `<name>-scripts`, `-preflight` and `-node`. `waits_for` holds back changes of a node that exists."""
+    """Resources `<name>-scripts`, `-preflight` and `-node`.
+
+    `waits_for` holds back changes of a node that exists.
+    """
     node = machine.node
     values = _values(plan, node, files, ca_cert)
     applied = Output.all(**values).apply(
-        lambda known: script.digest(script.phase_sum("node"), *(known[key] for key in sorted(known)))
+        lambda known: script.digest(
+            script.phase_sum("node"), *(known[key] for key in sorted(known))
+        )
     )
     scripts = copy_scripts(
-        f"{name}-scripts", machine, wanted=applied, opts=after(machine.exists, waits_for, parent=parent)
+        f"{name}-scripts",
+        machine,
+        wanted=applied,
+        opts=after(machine.exists, waits_for, parent=parent),
     )
     preflight = converge(
         f"{name}-preflight",
@@ -85,8 +101,7 @@ def _values(
             "GENERATION": str(plan.spec.converge.generation),
             **_proxy(plan),
         }
-    registry = plan.mirror.registry if plan.mirror else None
-    hosts = containerd.hosts(registry)
+    hosts = containerd.hosts(plan)
     return {
         "ROLES": " ".join(node.roles),
         "PACKAGES": _KUBERNETES_PACKAGES,
@@ -102,7 +117,8 @@ def _values(
         ),
         "KUBELET_UNIT": kubelet.unit().rstrip("\n"),
         "KUBELET_DROPIN": kubelet.drop_in().rstrip("\n"),
-        # Not used by the script: it makes a node read its settings from the cluster again when they change.
+        # Not used by the script: it makes a node read its settings from the cluster again when
+        # they change.
         "KUBELET_MAX_PODS": str(plan.spec.kubelet.max_pods),
         "HAPROXY_CFG": haproxy.local_api(plan).rstrip("\n"),
         "CA_CRT": ca_cert.apply(lambda pem: pem.rstrip("\n")),

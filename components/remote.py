@@ -49,9 +49,11 @@ class Identity:
 def copy_scripts(
     name: str, machine: Machine, *, wanted: Input[str], opts: ResourceOptions
 ) -> remote.CopyToRemote:
-    """Bring the node scripts onto the machine, anew for every change of `wanted` (hash of what it should be).
+    """Bring the node scripts onto the machine, anew for every change of `wanted`.
 
-    The id of this resource is new with every copy and stored before any command runs: it is the attempt stamp
+    `wanted` is a hash of what the machine should be.
+    The id of this resource is new with every copy and stored before any command runs: it is the
+    attempt stamp
     of what follows, so that a failed change runs again on a retry, and on a revert too.
     """
     return remote.CopyToRemote(
@@ -65,7 +67,7 @@ def copy_scripts(
 
 
 def attempt(name: str, *, wanted: Input[str], opts: ResourceOptions) -> Output[str]:
-    """A stamp that is new for every change of `wanted`, for commands beside the first one of a machine."""
+    """A stamp that is new for every change of `wanted`, for all but a machine's first command."""
     stash = pulumi.Stash(
         name,
         input=uuid.uuid4().hex[:12],
@@ -90,8 +92,8 @@ def converge(
 ) -> remote.Command:
     """Run one phase on one machine, and again whenever its values, its script or `stamp` change.
 
-    `secret` hides the values; without it they show as a diff in preview. `leave` wipes the machine when the
-    resource is deleted.
+    `secret` hides the values; without it they show as a diff in preview. `leave` wipes the machine
+    when the resource is deleted.
     """
     all_values = {**identity.values(machine.node.name, phase), **values}
     text = _text(all_values)
@@ -118,7 +120,9 @@ def _text(values: Mapping[str, Input[str]]) -> Input[str]:
     return script.render({name: str(value) for name, value in values.items()})
 
 
-def after(*resources: Resource | None, parent: Resource, ignore: Sequence[str] = ()) -> ResourceOptions:
+def after(
+    *resources: Resource | None, parent: Resource, ignore: Sequence[str] = ()
+) -> ResourceOptions:
     """Options of a resource that waits for others; None entries are left out."""
     return ResourceOptions(
         parent=parent,

@@ -1,4 +1,7 @@
-"""Text that goes to a phase on a node: quoted values, and the sums that tell which scripts they are for. Pure."""
+"""Text that goes to a phase on a node.
+
+Quoted values, and the sums that tell which scripts they are for. Pure.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ STDIN_LIMIT = 8192  # bytes; a stdin stands in the state twice
 
 
 def render(values: Mapping[str, str]) -> str:
-    """Assignments in shell syntax, in the order given, and the last line that proves nothing was cut off.
+    """Assignments in shell syntax, in the order given, and a last line that proves it is all.
 
     Raises ValueError for a name that is no shell variable, and for text over STDIN_LIMIT.
     """
@@ -25,7 +28,7 @@ def render(values: Mapping[str, str]) -> str:
     size = len(text.encode())
     if size > STDIN_LIMIT:
         biggest = max(values, key=lambda name: len(values[name]))
-        msg = f"{size} bytes of values for a node, {STDIN_LIMIT} are allowed; the biggest is {biggest}"
+        msg = f"{size} bytes of values, {STDIN_LIMIT} are allowed; the biggest is {biggest}"
         raise ValueError(msg)
     return text
 
@@ -42,7 +45,10 @@ def digest(*texts: str) -> str:
 
 
 def ranges(names: tuple[str, ...]) -> str:
-    """Names in the form that nodes.sh expands: `worker-[1-998],spare-[3-3],db`, so that a thousand take few bytes."""
+    """Names in the form that nodes.sh expands.
+
+    `worker-[1-998],spare-[3-3],db`, so that a thousand take few bytes.
+    """
     numbered: dict[str, list[int]] = {}
     plain: list[str] = []
     for name in names:

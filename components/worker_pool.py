@@ -1,4 +1,7 @@
-"""The workers of one pool. They join side by side, each on its own: at most five resources a worker."""
+"""The workers of one pool. They join side by side, each on its own.
+
+At most five resources a worker.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,8 @@ class WorkerPool(ComponentResource):
                 },
                 identity=args.identity,
                 secret=True,
-                # Joining happens once, with the token of that hour; later changes are the node phase's.
+                # Joining happens once, with the token of that hour; later changes are the node
+                # phase's.
                 opts=after(
                     args.prepared[node_name].ready,
                     args.joinable,

@@ -44,5 +44,8 @@ def _proxy(bastion: Bastion) -> remote.ProxyConnectionArgs:
 
 
 def _key(path: str | None) -> str | None:
-    """Text of a private key; None leaves it to the SSH agent. That it can be read was checked with the config."""
+    """Text of a private key; None leaves it to the SSH agent.
+
+    That it can be read was checked with the config.
+    """
     return Path(path).expanduser().read_text() if path else None

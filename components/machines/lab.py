@@ -37,12 +37,18 @@ def machines(plan: Plan) -> dict[str, Machine]:
         f"{name}-lab",
         create=f"{_SCRIPT} lab-up",
         delete=f"{_SCRIPT} lab-down",
-        environment={"LAB": name, "SUBNET": plan.spec.machines.lab.subnet, "BUNDLE": ".local/bundle"},
+        environment={
+            "LAB": name,
+            "SUBNET": plan.spec.machines.lab.subnet,
+            "BUNDLE": ".local/bundle",
+        },
         logging=local.Logging.NONE,
         add_previous_output_in_env=False,
         opts=own,
     )
-    return {node.name: _machine(plan, node, user_key, host_seed, ground, parent) for node in plan.nodes}
+    return {
+        node.name: _machine(plan, node, user_key, host_seed, ground, parent) for node in plan.nodes
+    }
 
 
 def _machine(
