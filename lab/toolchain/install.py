@@ -1,0 +1,181 @@
+"""Put the toolchain in place: engine, language host, and the plugins for commands and certificates.
+
+Run as `python -m lab.toolchain.install` with the Python of the virtual environment. Official releases are used where
+they can be reached; else the engine is built from its published Go module, and small stand-ins take the places of
+language host and plugins. A stand-in never replaces an official program. What was made once is kept: the second run
+changes nothing and asks nobody; `--source download` puts official releases in the place of what was built.
+
+    --into DIR       where bin/ and pulumi/ (PULUMI_HOME) are made, default .local of this checkout
+    --source WAY     auto (default), download (official or fail), build (never ask for releases)
+    KUBE_HA_CACHE          cache, default ~/.cache/kube-ha
+    KUBE_HA_RELEASES_URL   server that holds the releases in the layout of github.com
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from lab.toolchain import engine, releases, standins
+from lab.toolchain.progress import say
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+PLUGINS = {"command": "1.2.1", "tls": "5.6.2"}
+"""Resource plugins of the lab and their versions, which are those of the Python packages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the toolchain goes."""
+
+    folder: Path
+    cache: Path
+    source: engine.Source
+
+    @property
+    def bin(self) -> Path:
+        """First on PATH."""
+        return self.folder / "bin"
+
+    @property
+    def home(self) -> Path:
+        """PULUMI_HOME."""
+        return self.folder / "pulumi"
+
+    def plugin(self, name: str, version: str) -> Path:
+        """The program of an installed resource plugin."""
+        folder = self.home / "plugins" / f"resource-{name}-v{version}"
+        return folder / f"pulumi-resource-{name}"
+
+
+def main() -> None:
+    """Install, or say in one line what is in the way."""
+    place = _arguments()
+    version = (_ROOT / ".pulumi.version").read_text(encoding="utf-8").strip()
+    try:
+        with _alone(place.cache / "engine"):
+            install(place, version)
+    except (engine.BuildError, releases.ReleaseError, releases.UnreachableError) as error:
+        print(f"toolchain: {error}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(1) from None
+
+
+def install(place: Place, version: str) -> None:
+    """Make bin/ and pulumi/ complete. Raises what engine.ensure raises, and ReleaseError."""
+    place.bin.mkdir(parents=True, exist_ok=True)
+    place.home.mkdir(parents=True, exist_ok=True)
+    programs = engine.ensure(version, place.cache / "engine", place.source)
+    for program in sorted(programs.iterdir()):
+        _link(place.bin / program.name, program)
+    host = _language_host(place)
+    way = programs.name.partition("-")[0]
+    used = {
+        name: _plugin(place, name, known, download=way == "download")
+        for name, known in PLUGINS.items()
+    }
+    told = [f"engine {version} ({way})", f"language host {host}"]
+    told += [f"{name} {PLUGINS[name]} {kind}" for name, kind in used.items()]
+    say("plugins", ", ".join(told))
+
+
+def _language_host(place: Place) -> str:
+    """Make sure that there is one; `official` or `stand-in`."""
+    path = place.bin / "pulumi-language-python"
+    if standins.is_official(path):
+        return "official"
+    runner = place.bin / "pulumi-language-python-exec"
+    statement = "from lab.toolchain.language_host import main; main(sys.argv[1:])"
+    standins.put_script(path, standins.launcher(statement, "--runner", str(runner)))
+    return "stand-in"
+
+
+def _plugin(place: Place, name: str, version: str, *, download: bool) -> str:
+    """Make sure that one is installed; `official` or `stand-in`."""
+    program = place.plugin(name, version)
+    if standins.is_official(program):
+        return "official"
+    if download:
+        try:
+            _pulumi(place, name, version, _downloaded(place, name, version))
+        except releases.UnreachableError as error:
+            if place.source == "download":
+                raise
+            say("plugins", f"{name} {version}: a stand-in takes its place ({error})")
+        else:
+            return "official"
+    standins.install_libraries()
+    script = standins.launcher(f"from lab.toolchain.{name}.plugin import main; main()")
+    if not program.is_file() or program.read_text(encoding="utf-8") != script:
+        with tempfile.TemporaryDirectory() as folder:
+            standins.put_script(Path(folder) / program.name, script)
+            _pulumi(place, name, version, Path(folder))
+    return "stand-in"
+
+
+def _downloaded(place: Place, name: str, version: str) -> Path:
+    """The official plugin's archive, from the cache or from its makers, verified."""
+    release = releases.plugin(name, version)
+    kept = place.cache / "engine" / release.file
+    if kept.is_file():
+        return kept
+    wanted = releases.published_sum(release)
+    say("plugins", f"{name} {version}: downloading {release.url(release.file)}")
+    return releases.fetch(release, wanted, kept.parent)
+
+
+def _pulumi(place: Place, name: str, version: str, source: Path) -> None:
+    """Let the engine install a plugin from an archive or a folder."""
+    words = [str(place.bin / "pulumi"), "plugin", "install", "resource", name, f"v{version}"]
+    words += ["--reinstall", "--file", str(source)]
+    environment = {
+        **os.environ,
+        "PULUMI_HOME": str(place.home),
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PATH": f"{place.bin}:{os.environ.get('PATH', '')}",
+    }
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        message = f"{' '.join(words)} failed:\n{done.stdout}{done.stderr}"
+        raise releases.ReleaseError(message)
+
+
+def _link(path: Path, target: Path) -> None:
+    """Make `path` a link to `target`."""
+    if path.is_symlink() and path.readlink() == target:
+        return
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the cache, so that two set-ups at once do the work once."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _arguments() -> Place:
+    parser = argparse.ArgumentParser(prog="lab.toolchain.install", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--into", type=Path, default=_ROOT / ".local")
+    parser.add_argument("--source", choices=get_args(engine.Source), default="auto")
+    given = parser.parse_args()
+    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kube-ha"
+    cache = Path(os.environ.get("KUBE_HA_CACHE") or usual)
+    return Place(given.into.resolve(), cache.resolve(), given.source)
+
+
+if __name__ == "__main__":
+    main()
