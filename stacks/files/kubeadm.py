@@ -29,7 +29,10 @@ def init(plan: Plan, node: Node) -> str:
             "apiVersion": _API,
             "kind": "InitConfiguration",
             "localAPIEndpoint": {"advertiseAddress": node.address, "bindPort": API_PORT},
-            "nodeRegistration": _registration(plan, node),
+            # Not labels and taints of the config: setting one must not restart an API server.
+            "nodeRegistration": _registration(
+                plan, node, {}, [] if "worker" in node.roles else [_MASTER_TAINT]
+            ),
         },
         cluster_configuration(plan),
         kubelet.configuration(plan),
@@ -43,40 +46,44 @@ def join_worker(plan: Plan, node: Node) -> str:
             "apiVersion": _API,
             "kind": "JoinConfiguration",
             "discovery": {"file": {"kubeConfigPath": DISCOVERY}},
-            "nodeRegistration": _registration(plan, node),
+            # A new node has them from the start, before the first pod is placed there.
+            "nodeRegistration": _registration(
+                plan, node, dict(kubelet.own_labels(node)), _taints(node)
+            ),
         }
     )
 
 
-def _registration(plan: Plan, node: Node) -> dict[str, object]:
+def _registration(
+    plan: Plan, node: Node, labels: Mapping[str, str], taints: list[dict[str, str]]
+) -> dict[str, object]:
     out: dict[str, object] = {
         "name": node.name,
         "criSocket": "unix:///run/containerd/containerd.sock",
         "imagePullSerial": False,
-        "kubeletExtraArgs": _arguments(_kubelet_flags(node)),
-        "taints": _taints(node),
+        "kubeletExtraArgs": _arguments(_kubelet_flags(node, labels)),
+        "taints": taints,
     }
     if plan.containers:
         out["ignorePreflightErrors"] = ["SystemVerification"]
     return out
 
 
-def _kubelet_flags(node: Node) -> dict[str, str]:
+def _kubelet_flags(node: Node, labels: Mapping[str, str]) -> dict[str, str]:
     # The name is said even where it equals the hostname: a machine renamed later stays this node.
     flags = {"hostname-override": node.name, "node-ip": node.address}
-    labels = ",".join(f"{key}={value}" for key, value in kubelet.own_labels(node))
-    return {**flags, "node-labels": labels} if labels else flags
+    if labels:
+        flags["node-labels"] = ",".join(f"{key}={value}" for key, value in labels.items())
+    return flags
 
 
 def _taints(node: Node) -> list[dict[str, str]]:
-    own = [
+    return [
         {"key": taint.key, "value": taint.value, "effect": taint.effect}
         if taint.value
         else {"key": taint.key, "effect": taint.effect}
         for taint in node.taints
     ]
-    dedicated = node.is_master and "worker" not in node.roles
-    return [_MASTER_TAINT, *own] if dedicated else own
 
 
 def cluster_configuration(plan: Plan) -> dict[str, object]:

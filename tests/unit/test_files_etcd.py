@@ -1,0 +1,68 @@
+"""etcd's environment and unit."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from stacks.files import etcd
+from stacks.plan import Plan
+from tests.unit.files_examples import adopted, assert_snapshot, lab
+
+
+def _environment(plan: Plan, name: str) -> dict[str, str]:
+    lines = etcd.environment(plan, plan.node(name)).splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def test_snapshot() -> None:
+    plan = lab()
+    assert_snapshot("etcd.env", etcd.environment(plan, plan.node("master-1")))
+
+
+def test_every_door_but_the_local_metrics_asks_for_a_certificate() -> None:
+    values = _environment(lab(), "master-2")
+    assert values["ETCD_CLIENT_CERT_AUTH"] == values["ETCD_PEER_CLIENT_CERT_AUTH"] == "true"
+    for key, value in values.items():
+        for url in value.split(",") if key.endswith("_URLS") else ():
+            local = key == "ETCD_LISTEN_METRICS_URLS" and urlsplit(url).hostname == "127.0.0.1"
+            assert local or urlsplit(url).scheme == "https", key
+
+
+def test_a_member_is_reached_at_its_own_address_and_locally() -> None:
+    values = _environment(adopted(), "etcd-3")
+    assert values["ETCD_NAME"] == "etcd-3"
+    assert values["ETCD_LISTEN_CLIENT_URLS"] == "https://127.0.0.1:2379,https://192.0.2.13:2379"
+    assert values["ETCD_ADVERTISE_CLIENT_URLS"] == "https://192.0.2.13:2379"
+    assert values["ETCD_INITIAL_ADVERTISE_PEER_URLS"] == "https://192.0.2.13:2380"
+
+
+def test_data_is_where_kubeadm_reset_does_not_look() -> None:
+    assert _environment(lab(), "master-1")["ETCD_DATA_DIR"] == "/var/lib/kube-ha/etcd"
+
+
+def test_who_the_members_are_is_not_known_from_config() -> None:
+    values = _environment(lab(), "master-1")
+    assert "ETCD_INITIAL_CLUSTER" not in values
+    assert "ETCD_INITIAL_CLUSTER_STATE" not in values
+    assert "EnvironmentFile=-/etc/kube-ha/etcd/bootstrap.env" in etcd.unit(lab())
+
+
+def test_growing_changes_no_member_that_is_there() -> None:
+    assert _environment(lab(1), "master-1") == _environment(lab(3), "master-1")
+
+
+def test_settings_come_from_the_config() -> None:
+    plan = lab(etcd={"heartbeatIntervalMs": 250, "electionTimeoutMs": 2500, "quotaBackendGib": 8})
+    values = _environment(plan, "master-1")
+    assert values["ETCD_HEARTBEAT_INTERVAL"] == "250"
+    assert values["ETCD_ELECTION_TIMEOUT"] == "2500"
+    assert values["ETCD_QUOTA_BACKEND_BYTES"] == str(8 * 2**30)
+
+
+def test_the_unit_opens_no_more_files_than_a_lab_machine_may() -> None:
+    found = re.search(r"^LimitNOFILE=(\d+)$", etcd.unit(lab()), re.MULTILINE)
+    assert found is not None
+    assert int(found[1]) <= 20000
+    assert "OOMScoreAdjust" not in etcd.unit(lab())
+    assert "LimitNOFILE=65536" in etcd.unit(adopted())

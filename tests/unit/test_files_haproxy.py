@@ -1,0 +1,86 @@
+"""The door to the API that every node has of its own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from stacks.files.haproxy import local_api
+from tests.unit.files_examples import adopted, assert_snapshot, lab, program
+
+
+def test_snapshot() -> None:
+    assert_snapshot("haproxy.cfg", local_api(lab()))
+
+
+def test_three_masters_fit_into_the_payload_of_a_node() -> None:
+    assert len(local_api(lab())) <= 1600
+
+
+def test_every_server_line_cuts_sessions_to_a_vanished_master() -> None:
+    text = local_api(lab())
+    servers = [line for line in text.splitlines() if line.startswith("  server ")]
+    assert len(servers) == 6
+    # HAProxy takes tcp-ut in default-server without a word and without any effect.
+    assert all(line.endswith(" tcp-ut 20s") for line in servers)
+    assert "tcp-ut" not in next(line for line in text.splitlines() if "default-server" in line)
+
+
+def test_requests_in_flight_survive_a_draining_master() -> None:
+    assert "shutdown-sessions" not in local_api(lab())
+
+
+def test_each_master_is_there_checked_and_as_unchecked_backup() -> None:
+    text = local_api(adopted())
+    checked = re.findall(r"^  server (\S+) (\S+) check ", text, re.MULTILINE)
+    backups = re.findall(r"^  server (\S+)-unchecked (\S+) backup ", text, re.MULTILINE)
+    assert checked == [("master-1", "192.0.2.21:6443"), ("master-2", "192.0.2.22:6443")]
+    assert backups == checked
+
+
+def test_nodes_notice_a_draining_master_before_it_stops_answering() -> None:
+    """An API server answers for 15 s after /readyz turned (shutdown-delay-duration)."""
+    text = local_api(lab())
+    inter, fast, fall = (
+        _number(rf"\b{word} (\d+)", text) for word in ("inter", "fastinter", "fall")
+    )
+    check = _number(r"timeout check (\d+)s", text)
+    assert inter + (fall - 1) * fast + check < 15
+
+
+def _number(pattern: str, text: str) -> int:
+    found = re.search(pattern, text)
+    assert found is not None, pattern
+    return int(found[1])
+
+
+@pytest.mark.parametrize("masters", [1, 3, 7])
+def test_haproxy_accepts_it(masters: int, tmp_path: Path) -> None:
+    haproxy = program("haproxy", tmp_path)
+    ca = tmp_path / "ca.crt"
+    ca.write_bytes(_certificate())
+    config = tmp_path / "haproxy.cfg"
+    config.write_text(local_api(lab(masters)).replace("/etc/kube-ha/ca.crt", str(ca)))
+    done = subprocess.run(
+        [haproxy, "-c", "-f", config], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert done.returncode == 0, done.stderr
+    assert not re.search(r"warning|alert", done.stdout + done.stderr, re.IGNORECASE)
+
+
+def _certificate() -> bytes:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes")])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    valid = builder.not_valid_before(now).not_valid_after(now + timedelta(days=1))
+    signed = valid.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    return signed.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)

@@ -1,0 +1,91 @@
+"""Whatever text the config lets through arrives as that text and as nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+import string
+
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stacks.files import apiserver, containerd, etcd, kubeadm
+from stacks.files.haproxy import local_api
+from stacks.files.yaml_text import documents
+from tests.unit.files_examples import lab
+
+_GO_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+ENDS = string.ascii_letters + string.digits
+label_values = st.one_of(
+    st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,20}[A-Za-z0-9])?", fullmatch=True),
+    st.sampled_from(["1e3", "0x10", "0o17", "y", "N", "null", "true", "1_000", "12.5", "on", "1"]),
+)
+flag_values = st.text(ENDS + "_.,:;=/@%+~*[](){}|<>?!&^# -", max_size=60)
+dns_labels = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?", fullmatch=True)
+
+
+@given(st.text(max_size=80))
+def test_any_text_comes_back_from_yaml(text: str) -> None:
+    assert yaml.safe_load(documents({"key": text})) == {"key": text}
+
+
+@given(label_values)
+def test_labels_and_taints_stay_text(value: str) -> None:
+    """Also for a parser that knows more numbers and booleans than PyYAML: those are quoted."""
+    pools = {
+        "master": {"roles": ["etcd", "master"], "count": 1},
+        "worker": {
+            "roles": ["worker"],
+            "count": 1,
+            "labels": {"example.com/x": value},
+            "taints": [{"key": "example.com/x", "value": value, "effect": "NoSchedule"}],
+        },
+    }
+    plan = lab(pools=pools)
+    text = kubeadm.join_worker(plan, plan.workers[0])
+    registration = yaml.safe_load(text)["nodeRegistration"]
+    assert registration["taints"][0]["value"] == value
+    flags = {each["name"]: each["value"] for each in registration["kubeletExtraArgs"]}
+    assert flags["node-labels"] == f"example.com/x={value}"
+    quoted = f"value: '{value}'\n" in text
+    assert quoted or (value[0].isalpha() and value.lower() not in _GO_WORDS)
+
+
+@given(flag_values)
+def test_flags_stay_one_argument_of_one_component(value: str) -> None:
+    plan = lab(controlPlane={"apiServerArgs": {"v": value}})
+    cluster = list(yaml.safe_load_all(kubeadm.init(plan, plan.masters[0])))[1]
+    flags = {each["name"]: each["value"] for each in cluster["apiServer"]["extraArgs"]}
+    assert flags["v"] == value
+    assert len(flags) == 10
+
+
+@given(dns_labels)
+def test_names_of_machines_end_where_they_end(name: str) -> None:
+    pools = {name: {"roles": ["etcd", "master"], "count": 1}}
+    plan = lab(pools=pools)
+    node = plan.masters[0]
+    servers = [line.split() for line in local_api(plan).splitlines() if "  server" in line]
+    assert [each[1] for each in servers] == [node.name, f"{node.name}-unchecked"]
+    assert f"ETCD_NAME={node.name}\n" in etcd.environment(plan, node)
+    assert (
+        yaml.safe_load(kubeadm.init(plan, node).split("---\n")[0])["nodeRegistration"]["name"]
+        == node.name
+    )
+
+
+@given(st.recursive(st.none() | st.booleans() | st.text(max_size=20), st.lists, max_leaves=5))
+def test_the_users_audit_policy_comes_back(rules: object) -> None:
+    plan = lab()
+    audit = plan.spec.control_plane.audit.model_copy(update={"policy": {"rules": rules}})
+    control_plane = plan.spec.control_plane.model_copy(update={"audit": audit})
+    spec = plan.spec.model_copy(update={"control_plane": control_plane})
+    text = apiserver.audit_policy(dataclasses.replace(plan, spec=spec))
+    assert yaml.safe_load(text)["rules"] == rules
+
+
+def test_percent_signs_reach_the_proxy_variable() -> None:
+    spec = lab().spec
+    proxy = spec.proxy.model_copy(update={"https": 'http://a%20b"\\:1'})
+    plan = dataclasses.replace(lab(), spec=spec.model_copy(update={"proxy": proxy}))
+    assert 'Environment="HTTPS_PROXY=http://a%%20b\\"\\\\:1"' in containerd.proxy(plan)
