@@ -13,9 +13,15 @@ if TYPE_CHECKING:
 
 MAX_MEMBERS = 7  # above it each write waits for more disks than it gains in safety
 
-# Domains of which a kubelet may set labels of its own node only in the listed part (NodeRestriction
-# admission plugin): others would be refused when the node registers.
-_OWN_LABELS = ("kubelet.kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/")
+# Labels that kubelet and kubeadm give: another value would be taken back, or break what reads them.
+_GIVEN = {
+    "beta.kubernetes.io/arch",
+    "beta.kubernetes.io/os",
+    "kubernetes.io/arch",
+    "kubernetes.io/hostname",
+    "kubernetes.io/os",
+    "node-role.kubernetes.io/control-plane",
+}
 
 
 def problems(spec: Spec) -> list[Problem]:
@@ -104,16 +110,12 @@ def _machines(path: str, pool: PoolSpec, provider: str) -> list[Problem]:
 
 
 def node_labels(path: str, labels: Mapping[str, str], taints: Iterable[TaintSpec]) -> list[Problem]:
-    """Labels that a kubelet may set on its own node; no taint twice."""
-    out = []
-    for key in labels:
-        domain = key.rpartition("/")[0]
-        reserved = any(
-            domain == name or domain.endswith(f".{name}") for name in ("kubernetes.io", "k8s.io")
-        )
-        if reserved and not key.startswith(_OWN_LABELS):
-            text = f"`{key}`: a node may not give itself this label; use a domain of your own"
-            out.append(Problem(f"{path}.labels", text))
+    """No label that Kubernetes gives by itself; no taint twice."""
+    out = [
+        Problem(f"{path}.labels", f"`{key}` is given by Kubernetes itself; leave it out")
+        for key in labels
+        if key in _GIVEN
+    ]
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         if (taint.key, taint.effect) in seen:

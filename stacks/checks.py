@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from stacks.spec import Spec
 
 NODE_MASK = 24  # bits of the part of podCidr that one node gets; kube-controller-manager's default
+_LAB_MASKS = (16, 28)
 
 
 def problems(spec: Spec) -> list[Problem]:
@@ -73,7 +74,7 @@ def _networks(spec: Spec) -> list[Problem]:
     limits = {
         "cluster.podCidr": (8, NODE_MASK),
         "cluster.serviceCidr": (12, 27),  # kube-apiserver takes 2^20 addresses at most; .10 is DNS
-        "machines.lab.subnet": (16, 28),
+        "machines.lab.subnet": _LAB_MASKS,
     }
     for path, network in named:
         low, high = limits[path]
@@ -85,12 +86,14 @@ def _networks(spec: Spec) -> list[Problem]:
 def _capacity(spec: Spec) -> list[Problem]:
     """Every node needs its own part of podCidr."""
     network = IPv4Network(spec.cluster.pod_cidr)
+    if network.prefixlen > NODE_MASK:
+        return []  # said by _networks
     nodes = sum(
         len(pool.hosts or ()) if spec.machines.provider == "adopt" else pool.count or 0
         for pool in spec.pools.values()
         if "master" in pool.roles or "worker" in pool.roles
     )
-    room = 2 ** max(0, NODE_MASK - network.prefixlen)
+    room = 2 ** (NODE_MASK - network.prefixlen)
     if nodes <= room:
         return []
     need = NODE_MASK - (nodes - 1).bit_length()
@@ -149,6 +152,8 @@ def _addresses(spec: Spec, places: Iterable[Place]) -> list[Problem]:
 def _lab_addresses(spec: Spec) -> list[Problem]:
     """First and last machine of each pool within the subnet; pools apart from each other."""
     subnet = IPv4Network(spec.machines.lab.subnet)
+    if subnet.prefixlen > _LAB_MASKS[1]:
+        return []  # said by _networks
     low, high = int(subnet.network_address) + 3, int(subnet.broadcast_address) - 1
     out: list[Problem] = []
     taken: list[tuple[str, int, int]] = []

@@ -58,22 +58,21 @@ def _stand_in(loc: tuple[str | int, ...]) -> object:
 
 
 def _set(config: object, loc: Sequence[str | int], value: object) -> None:
-    parent = _at(config, loc[:-1])
-    last = loc[-1]
-    if isinstance(parent, dict) or (
-        isinstance(parent, list) and isinstance(last, int) and last < len(parent)
-    ):
-        parent[last] = value
+    match _at(config, loc[:-1]), loc[-1]:
+        case dict() as section, str() as key:
+            section[key] = value
+        case list() as items, int() as index if index < len(items):
+            items[index] = value
 
 
 def _remove(config: object, loc: Sequence[str | int]) -> None:
     if not loc:
         return
-    parent, last = _at(config, loc[:-1]), loc[-1]
-    if isinstance(parent, dict) and isinstance(last, str):
-        parent.pop(last, None)
-    elif isinstance(parent, list) and isinstance(last, int) and last < len(parent):
-        del parent[last]
+    match _at(config, loc[:-1]), loc[-1]:
+        case dict() as section, str() as key:
+            section.pop(key, None)
+        case list() as items, int() as index if index < len(items):
+            del items[index]
 
 
 def _at(config: object, loc: Sequence[str | int]) -> object:

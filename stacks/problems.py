@@ -142,9 +142,11 @@ def shown(value: object) -> str:
 
 
 def _unknown(key: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    # Compared without case and underscores, so that pod_cidr and podCIDR find podCidr.
+    plain = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(key.lower().replace("_", ""), plain, n=1, cutoff=0.6)
     if near:
-        return f"unknown key `{key}`; did you mean `{near[0]}`?"
+        return f"unknown key `{key}`; did you mean `{plain[near[0]]}`?"
     return f"unknown key `{key}`; known are {', '.join(known)}"
 
 

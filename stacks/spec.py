@@ -202,7 +202,7 @@ def _parse(raw: Mapping[str, object]) -> tuple[list[Problem], Spec | None]:
     while text not in seen:
         seen.add(text)
         try:
-            return found, Spec.model_validate_json(text, strict=True)
+            return found, Spec.model_validate_json(text, strict=True, by_alias=True, by_name=False)
         except ValidationError as error:
             details = error.errors(include_url=False, include_context=True)
             found += problems.unrelated(problems.translate(details, Spec), to=found)

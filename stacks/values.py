@@ -104,6 +104,8 @@ def host(text: str) -> str:
 
 def endpoint(text: str) -> str:
     """`host` or `host:port`."""
+    if "/" in text or "@" in text:
+        raise ValueError(f"{text!r} is no host[:port]; leave out scheme, path and user")
     name, colon, port = text.partition(":")
     host(name)
     if colon and not (re.fullmatch(r"[1-9][0-9]{0,4}", port) and int(port) <= 65535):

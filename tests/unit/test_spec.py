@@ -1,0 +1,272 @@
+"""Refused configs: each with the exact path and text a user reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stacks.spec import SpecError, load
+from tests.unit.configs import GONE, adopted, host, host_key, lab
+
+NO_LABEL_KEY = "is no label key; use [domain/]name, up to 63 letters, digits and - _ ."
+
+
+def problems(raw: dict[str, object]) -> list[tuple[str, str]]:
+    with pytest.raises(SpecError) as caught:
+        load(raw)
+    return [(path, text) for path, text in caught.value.problems]
+
+
+BAD = [
+    # Names of keys
+    ({"kublet": {"maxPods": 50}}, "kublet", "unknown key `kublet`; did you mean `kubelet`?"),
+    ({"pools.worker.lables": {}}, "pools.worker.lables", "unknown key `lables`; did you mean `labels`?"),
+    ({"cluster.podCIDR": "10.0.0.0/8"}, "cluster.podCIDR", "unknown key `podCIDR`; did you mean `podCidr`?"),
+    ({"cluster.pod_cidr": "10.0.0.0/8"}, "cluster.pod_cidr", "unknown key `pod_cidr`; did you mean `podCidr`?"),
+    ({"network.zzz": 1}, "network.zzz", "unknown key `zzz`; known are plugin, backend, proxyMode"),
+    ({"kubelet.maxPod": 1}, "kubelet.maxPod", "unknown key `maxPod`; did you mean `maxPods`?"),
+    # Types
+    ({"pools.worker.count": "2"}, "pools.worker.count", '"2" is no whole number'),
+    ({"pools.worker.count": 2.5}, "pools.worker.count", "2.5 is no whole number"),
+    ({"pools.worker.count": True}, "pools.worker.count", "true is no whole number"),
+    ({"pools.worker.count": -1}, "pools.worker.count", "-1 is too small; at least 0"),
+    ({"pools.worker.count": 5001}, "pools.worker.count", "5001 is too big; at most 5000"),
+    ({"cluster.kubernetes": 1.36}, "cluster.kubernetes", "1.36 is no text; put it in quotes"),
+    ({"cluster": "dev"}, "cluster", '"dev" is no mapping; write key: value lines below it'),
+    ({"pools": []}, "pools", "[] is no mapping; write key: value lines below it"),
+    ({"pools.worker.roles": "worker"}, "pools.worker.roles", "\"worker\" is no list; write [a, b] or lines that start with '-'"),
+    ({"controlPlane.profiling": "no"}, "controlPlane.profiling", '"no" is neither true nor false'),
+    ({"machines.provider": "azure"}, "machines.provider", "\"azure\" is not one of 'lab', 'adopt'"),
+    ({"cluster": {"name": {"secure": "v1:x"}, "kubernetes": "1.36.3"}}, "cluster.name", "is encrypted; plans and previews show this value, so write it in the open"),
+    ({"machines": {"secure": ""}}, "machines", "is encrypted; plans and previews show this value, so write it in the open"),
+    ({"cluster.name": GONE}, "cluster.name", "is missing (first part of every resource name; fixed for life)"),
+    ({"cluster": GONE}, "cluster", "is missing (what the cluster is)"),
+    ({"pools": GONE}, "pools", "is missing (groups of equal machines, by name)"),
+    # Cluster
+    ({"cluster.name": "Dev"}, "cluster.name", "'Dev' is no RFC 1123 label; use 1 to 63 of a-z, 0-9 and '-', not '-' at an end"),
+    ({"cluster.name": "1dev"}, "cluster.name", "'1dev' starts with a digit; start with a letter"),
+    ({"cluster.name": "d" * 33}, "cluster.name", f"'{'d' * 33}' has 33 characters; at most 32 fit resource names"),
+    ({"cluster.name": "dev\n"}, "cluster.name", "'dev\\n' is no RFC 1123 label; use 1 to 63 of a-z, 0-9 and '-', not '-' at an end"),
+    ({"cluster.kubernetes": "v1.36.3"}, "cluster.kubernetes", "'v1.36.3': write it without the v, as '1.36.3'"),
+    ({"cluster.kubernetes": "1.36"}, "cluster.kubernetes", "'1.36' is no version; write major.minor.patch, as '1.36.3'"),
+    ({"cluster.kubernetes": "latest"}, "cluster.kubernetes", "'latest' is no version; write major.minor.patch, as '1.36.3'"),
+    ({"cluster.kubernetes": "1.36.99"}, "cluster.kubernetes", "'1.36.99' is not in artifacts/lock.yaml; it has 1.36.3, 1.35.4"),
+    ({"cluster.podCidr": "10.244.0.0"}, "cluster.podCidr", "'10.244.0.0' is no IPv4 network; write address/bits, as '10.244.0.0/16'"),
+    ({"cluster.podCidr": "10.244.0.1/16"}, "cluster.podCidr", "'10.244.0.1/16' has host bits set; the network is '10.244.0.0/16'"),
+    ({"cluster.podCidr": "fd00::/48"}, "cluster.podCidr", "'fd00::/48' is no IPv4 network; write address/bits, as '10.244.0.0/16'"),
+    ({"cluster.podCidr": "10.96.128.0/17"}, "cluster.serviceCidr", "10.96.0.0/16 overlaps cluster.podCidr 10.96.128.0/17; use networks of their own"),
+    ({"machines.lab.subnet": "10.96.1.0/24"}, "machines.lab.subnet", "10.96.1.0/24 overlaps cluster.serviceCidr 10.96.0.0/16; use networks of their own"),
+    ({"cluster.podCidr": "10.244.0.0/25"}, "cluster.podCidr", "/25 does not fit; use /8 to /24"),
+    ({"cluster.serviceCidr": "10.128.0.0/11"}, "cluster.serviceCidr", "/11 does not fit; use /12 to /27"),
+    ({"cluster.podCidr": "10.244.0.0/22"}, "cluster.podCidr", "10.244.0.0/22 has room for 4 nodes (a /24 each) of 5; use /21"),
+    ({"cluster.dnsDomain": "Cluster.local"}, "cluster.dnsDomain", "'Cluster.local' is no DNS name; use a-z, 0-9, '-' and dots between labels"),
+    ({"cluster.endpoint": "api.example.com:70000"}, "cluster.endpoint", "'api.example.com:70000': the part after ':' is no port; use 1 to 65535"),
+    ({"cluster.endpoint": "https://api"}, "cluster.endpoint", "'https://api' is no host[:port]; leave out scheme, path and user"),
+    ({"cluster.endpoint": "10.0.0.300"}, "cluster.endpoint", "'10.0.0.300' is no IPv4 address; write four numbers, as 10.0.0.11"),
+    # Lab
+    ({"machines.lab.subnet": "10.92.0.0/29"}, "machines.lab.subnet", "/29 does not fit; use /16 to /28"),
+    ({"machines.ssh": {"user": "ops"}}, "machines.ssh", "is for provider adopt; the lab makes its own keys"),
+    ({"pools.worker.count": GONE}, "pools.worker.count", "is missing; the lab makes this many machines"),
+    ({"pools.worker.hosts": [host("worker", 1)]}, "pools.worker.hosts", "is for provider adopt; in the lab write count"),
+    ({"pools.worker.count": 200}, "pools.worker.addressOffset", "10.92.0.101 to 10.92.1.44 is not within 10.92.0.3 to 10.92.0.254; lower it, or widen machines.lab.subnet"),
+    ({"pools.worker.addressOffset": 12}, "pools.worker.addressOffset", "10.92.0.13 to 10.92.0.14 meets the addresses of pool master; move it by 1"),
+    # Pools
+    ({"pools.master.roles": ["etcd"]}, "pools", "no machine has role master; give it to a pool of at least 1, better 3 machines"),
+    ({"pools.master.roles": ["master"]}, "pools", "no machine has role etcd; give it to a pool of at least 1, better 3 machines"),
+    ({"pools.master.count": 9}, "pools", "9 etcd members are more than 7; use 3 or 5"),
+    ({"pools.worker.roles": []}, "pools.worker.roles", "is empty; give at least one of etcd, master, worker"),
+    ({"pools.worker.roles": ["worker", "worker"]}, "pools.worker.roles", "[worker, worker] names a role twice"),
+    ({"pools.worker.roles": ["wroker"]}, "pools.worker.roles[0]", "\"wroker\" is not one of 'etcd', 'master', 'worker'"),
+    ({"pools.worker.roles": ["etcd", "worker"]}, "pools.worker.roles", "etcd and worker: pods would slow the disk that every write of the cluster waits for; give etcd machines of its own, or share masters' ([etcd, master])"),
+    ({"pools/Worker": {"roles": ["worker"], "count": 1}}, "pools.Worker", "'Worker' is no RFC 1123 label; use 1 to 63 of a-z, 0-9 and '-', not '-' at an end"),
+    ({"pools.worker.labels": {"a b": "c"}}, 'pools.worker.labels."a b"', f"'a b' {NO_LABEL_KEY}"),
+    ({"pools.worker.labels": {"a": "b\n"}}, "pools.worker.labels.a", "'b\\n' is no label value; use up to 63 letters, digits and - _ . between them"),
+    ({"pools.worker.labels": {"a": True}}, "pools.worker.labels.a", "true is no text; put it in quotes"),
+    ({"pools.worker.labels": {"kubernetes.io/hostname": "x"}}, "pools.worker.labels", "`kubernetes.io/hostname` is given by Kubernetes itself; leave it out"),
+    ({"nodes": {"worker-1": {"labels": {"kubernetes.io/os": ""}}}}, "nodes.worker-1.labels", "`kubernetes.io/os` is given by Kubernetes itself; leave it out"),
+    ({"pools.worker.taints": [{"key": "a", "effect": "Never"}]}, "pools.worker.taints[0].effect", "\"Never\" is not one of 'NoSchedule', 'PreferNoSchedule', 'NoExecute'"),
+    ({"pools.worker.taints": [{"effect": "NoSchedule"}]}, "pools.worker.taints[0].key", "is missing ([domain/]name)"),
+    ({"pools.worker.taints": [{"key": "a", "effect": "NoSchedule"}] * 2}, "pools.worker.taints[1]", "a:NoSchedule is there twice; a node has one value for it"),
+    ({"pools.etcd": {"roles": ["etcd"], "count": 1, "labels": {"a": "b"}}}, "pools.etcd.labels", "an etcd machine is no Kubernetes node; leave out labels and taints"),
+    ({"pools.worker.arch": "x86"}, "pools.worker.arch", "\"x86\" is not one of 'amd64', 'arm64'"),
+    ({"pools.worker.addressOffset": 1}, "pools.worker.addressOffset", "1 is too small; at least 2"),
+    ({"nodes": {"worker-3": {}}}, "nodes.worker-3", "no node has this name; did you mean 'worker-2'?"),
+    ({"nodes": {"x": {}}}, "nodes.x", "no node has this name; there are master-1, master-2, master-3, worker-1, worker-2"),
+    # Settings
+    ({"network.plugin": "calico"}, "network.plugin", "\"calico\" is not one of 'flannel', 'none'"),
+    ({"etcd.electionTimeoutMs": 400}, "etcd.electionTimeoutMs", "400 is under 5 x heartbeatIntervalMs; use 1000"),
+    ({"etcd.quotaBackendGib": 9}, "etcd.quotaBackendGib", "9 is too big; at most 8"),
+    ({"controlPlane.leaderElection": {"leaseDurationS": 10}}, "controlPlane.leaderElection.leaseDurationS", "10 is not above renewDeadlineS 10; a leader must give up first"),
+    ({"controlPlane.leaderElection": {"renewDeadlineS": 6, "retryPeriodS": 5}}, "controlPlane.leaderElection.renewDeadlineS", "6 is not above 1.2 x retryPeriodS 5; leave time for a second try"),
+    ({"controlPlane.admissionPlugins": []}, "controlPlane.admissionPlugins", "NodeRestriction is missing; without it one worker's kubelet can act on other nodes"),
+    ({"controlPlane.admissionPlugins": ["NodeRestriction"] * 2}, "controlPlane.admissionPlugins", "[NodeRestriction, NodeRestriction] names a plugin twice"),
+    ({"controlPlane.apiServerArgs": {"etcd-servers": "http://x"}}, "controlPlane.apiServerArgs.etcd-servers", "is not yours to set: follows from the machines with role etcd"),
+    ({"controlPlane.schedulerArgs": {"leader-elect": "false"}}, "controlPlane.schedulerArgs.leader-elect", "is not yours to set: is always on"),
+    ({"controlPlane.apiServerArgs": {"--v": "2"}}, "controlPlane.apiServerArgs.--v", "'--v' is no flag; write its name without dashes before, as 'v'"),
+    ({"controlPlane.apiServerArgs": {"v": "2\nx: y"}}, "controlPlane.apiServerArgs.v", "'2\\nx: y' holds a character that no flag needs (quote, $, \\, newline)"),
+    ({"controlPlane.apiServerArgs": {"v": 2}}, "controlPlane.apiServerArgs.v", "2 is no text; put it in quotes"),
+    ({"controlPlane.audit": {"enabled": False, "policy": {}}}, "controlPlane.audit.policy", "does nothing while controlPlane.audit.enabled is false"),
+    ({"controlPlane.audit.policy": {"kind": "Policy", "rules": [{"level": "Metadata"}]}}, "controlPlane.audit.policy.apiVersion", "must be 'audit.k8s.io/v1'"),
+    ({"controlPlane.audit.policy": {"apiVersion": "audit.k8s.io/v1", "kind": "Policy"}}, "controlPlane.audit.policy.rules", "is missing; list at least one rule with a level"),
+    ({"controlPlane.audit.policy": {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "All"}]}}, "controlPlane.audit.policy.rules[0].level", "must be one of None, Metadata, Request, RequestResponse"),
+    ({"controlPlane.certSans": ["api example"]}, "controlPlane.certSans[0]", "'api example' is no DNS name; use a-z, 0-9, '-' and dots between labels"),
+    ({"pki.leafValidityHours": 87600}, "pki.leafValidityHours", "87600 is not under caValidityHours 87600; no certificate outlives its CA"),
+    ({"pki.leafRenewalHours": 8760}, "pki.leafRenewalHours", "8760 is not under leafValidityHours 8760; every up would renew everything"),
+    ({"mirror": {"url": "http://u:p@h/", "registry": "http://h:5000", "manifest": "m.json"}}, "mirror.url", "'u:p@h' is no host[:port]; leave out scheme, path and user"),
+    ({"mirror": {"url": "http://h", "registry": "http://h:5000/x", "manifest": "m.json"}}, "mirror.registry", "'http://h:5000/x' has a path; write http(s)://host[:port] only"),
+    ({"mirror": {"url": "http://h", "registry": "http://h:5000", "manifest": "m;rm"}}, "mirror.manifest", "'m;rm' is no plain path; use letters, digits and _ . ~ / @ + -"),
+    ({"proxy.https": "proxy:3128"}, "proxy.https", "'proxy:3128' is no plain URL; write http(s)://host[:port][/path] without user, password or query"),
+    ({"proxy.noProxy": ["*.example.com"]}, "proxy.noProxy[0]", "'*.example.com' is no DNS name; use a-z, 0-9, '-' and dots between labels"),
+    ({"converge.generation": 0}, "converge.generation", "0 is too small; at least 1"),
+    ({"kubelet.maxPods": 300}, "kubelet.maxPods", "300 is too big; at most 250"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("edits", "path", "text"), BAD)
+def test_a_bad_lab_config_is_refused_with_its_path_and_the_way_out(
+    edits: dict[str, object], path: str, text: str
+) -> None:
+    assert problems(lab(edits)) == [(path, text)]
+
+
+BAD_ADOPTED = [
+    ({"machines.ssh": {}}, "machines.ssh.privateKeyFile", "is missing; name a private key file, or set machines.ssh.agent: true"),
+    ({"machines.lab": {"subnet": "10.93.0.0/24"}}, "machines.lab", "is for provider lab; leave it out"),
+    ({"machines.ssh.user": "root; reboot"}, "machines.ssh.user", "'root; reboot' is no login name; use a-z, 0-9, '_' and '-'"),
+    ({"machines.ssh.user": "-oProxyCommand=x"}, "machines.ssh.user", "'-oProxyCommand=x' is no login name; use a-z, 0-9, '_' and '-'"),
+    ({"machines.ssh.port": 0}, "machines.ssh.port", "0 is too small; at least 1"),
+    ({"machines.ssh.bastion": {"address": "b.example.com"}}, "machines.ssh.bastion.hostKey", "is missing; run `ssh-keyscan -t ed25519 b.example.com`, compare it with the machine's console, and write it here (or, unprotected, set machines.ssh.insecureIgnoreHostKey: true)"),
+    ({"machines.ssh.bastion": {"user": "x"}}, "machines.ssh.bastion.address", "is missing (machine through which all others are reached)"),
+    ({"pools.worker.hosts.0.hostKey": GONE}, "pools.worker.hosts[0].hostKey", "is missing; run `ssh-keyscan -t ed25519 192.0.2.101`, compare it with the machine's console, and write it here (or, unprotected, set machines.ssh.insecureIgnoreHostKey: true)"),
+    ({"pools.worker.hosts.0.hostKey": "ssh-ed25519 AAAA"}, "pools.worker.hosts[0].hostKey", "'ssh-ed25519 AAAA': the key holds no ssh-ed25519 key; was it cut?"),
+    ({"pools.worker.hosts.0.hostKey": "192.0.2.101 " + host_key(1)}, "pools.worker.hosts[0].hostKey", "'192.0.2.101 ssh-ed25519 AAAAC3NzaC1lZ...' is a line of known_hosts; leave out its first word"),
+    ({"pools.worker.hosts.0.hostKey": "SHA256:abc"}, "pools.worker.hosts[0].hostKey", "'SHA256:abc' is no OpenSSH public key; write 'ssh-ed25519 AAAA...', as `ssh-keyscan -t ed25519 ADDRESS` shows it, compared with the machine's console"),
+    ({"pools.worker.hosts.0.hostKey": "ssh-ed25519 ä"}, "pools.worker.hosts[0].hostKey", "'ssh-ed25519 ä': the key is not base64; was it cut?"),
+    ({"pools.worker.hosts.1.hostKey": host_key(101)}, "pools.worker.hosts[1].hostKey", "this key is taken by worker-1 (pools.worker.hosts[0])"),
+    ({"pools.worker.hosts.1.address": "192.0.2.11"}, "pools.worker.hosts[1].address", "'192.0.2.11' is taken by master-1 (pools.master.hosts[0])"),
+    ({"pools.worker.hosts.1.name": "worker-1"}, "pools.worker.hosts[1].name", "'worker-1' is taken by worker-1 (pools.worker.hosts[0])"),
+    ({"pools.worker.hosts.1.name": "worker_2"}, "pools.worker.hosts[1].name", "'worker_2' is no RFC 1123 label; use 1 to 63 of a-z, 0-9 and '-', not '-' at an end"),
+    ({"pools.worker.hosts.1.address": "127.0.0.1"}, "pools.worker.hosts[1].address", "'127.0.0.1' is no address of a machine (loopback, multicast or reserved)"),
+    ({"pools.worker.hosts.1.address": "10.244.3.4"}, "pools.worker.hosts[1].address", "10.244.3.4 lies in cluster.podCidr 10.244.0.0/16; choose another network there"),
+    ({"pools.worker.hosts.1.address": "worker-2.example.com"}, "pools.worker.hosts[1].address", "'worker-2.example.com' is no IPv4 address; write four numbers, as 10.0.0.11"),
+    ({"pools.worker.hosts.1.address": GONE}, "pools.worker.hosts[1].address", "is missing (address by which you and the other nodes reach it)"),
+    ({"pools.worker.hosts.1": "192.0.2.102"}, "pools.worker.hosts[1]", '"192.0.2.102" is no mapping; write key: value lines below it'),
+    ({"pools.worker.hosts.1.hostkey": "x"}, "pools.worker.hosts[1].hostkey", "unknown key `hostkey`; did you mean `hostKey`?"),
+    ({"pools.worker.hosts": GONE}, "pools.worker.hosts", "is missing; list the machines to adopt"),
+    ({"pools.worker.count": 2}, "pools.worker.count", "is for provider lab; adopted machines stand in hosts"),
+    ({"pools.worker.addressOffset": 20}, "pools.worker.addressOffset", "is for provider lab; adopted machines have their own address"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("edits", "path", "text"), BAD_ADOPTED)
+def test_a_bad_config_of_adopted_machines_is_refused_with_its_path_and_the_way_out(
+    edits: dict[str, object], path: str, text: str
+) -> None:
+    assert problems(adopted(edits)) == [(path, text)]
+
+
+def test_all_problems_come_at_once_those_across_fields_too() -> None:
+    found = problems(
+        lab(
+            {
+                "cluster.name": GONE,
+                "cluster.podCidr": "10.96.0.0/16",
+                "kublet": {"maxPods": 50},
+                "pools.master.roles": ["master"],
+                "pools.worker.count": "two",
+                "nodes": {"worker-1": {"labels": {"a": "b"}}},
+                "etcd.electionTimeoutMs": 100,
+            }
+        )
+    )
+    assert [path for path, _ in found] == [
+        "cluster.name",
+        "cluster.serviceCidr",
+        "etcd.electionTimeoutMs",
+        "kublet",
+        "pools.worker.count",
+    ]
+
+
+def test_a_wrong_host_keeps_its_place_so_that_paths_of_others_are_right() -> None:
+    found = problems(
+        adopted(
+            {
+                "pools.worker.hosts": [
+                    {"name": "worker-0"},
+                    "worker-1",
+                    host("worker", 2),
+                    host("worker", 2) | {"name": "worker-3", "address": "192.0.2.103"},
+                ]
+            }
+        )
+    )
+    assert [path for path, _ in found] == [
+        "pools.worker.hosts[0].address",
+        "pools.worker.hosts[0].hostKey",
+        "pools.worker.hosts[1]",
+        "pools.worker.hosts[3].hostKey",
+    ]
+
+
+def test_without_masters_both_their_roles_are_missing() -> None:
+    assert [text.split(";")[0] for _, text in problems(lab({"pools.master.count": 0}))] == [
+        "no machine has role etcd",
+        "no machine has role master",
+    ]
+
+
+@pytest.mark.parametrize(
+    "raw", [{"cluster": {1, 2}}, {"cluster": 10**5000}, {"pools": {(1, 2): 3}}]
+)
+def test_what_is_no_plain_data_is_refused(raw: dict[str, object]) -> None:
+    assert problems(raw)[0][0] == "config"
+
+
+def test_empty_sections_are_the_defaults() -> None:
+    empty: dict[str, object] = {"mirror": {}, "network": {}, "proxy": None}
+    assert load(lab(empty)) == load(lab())
+
+
+def test_encrypted_values_of_the_program_itself_are_no_business_of_the_plan() -> None:
+    assert load(lab({"sshPrivateKey": {"secure": "v1:abc"}})) == load(lab())
+
+
+def test_comments_of_host_keys_do_not_matter() -> None:
+    commented = adopted({"pools.worker.hosts.0.hostKey": f"{host_key(101)} root@worker-1"})
+    assert load(commented) == load(adopted())
+
+
+KEY_FILES = [
+    (None, "does not exist; make one with `ssh-keygen -t ed25519 -N '' -f FILE`"),
+    ("ssh-ed25519 AAAA", "holds no private key in PEM or OpenSSH format; that is a public key, leave out .pub"),
+    ("hello", "holds no private key in PEM or OpenSSH format"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "reason"), KEY_FILES)
+def test_an_unusable_key_file_is_refused_before_anything_connects(
+    tmp_path: Path, content: str | None, reason: str
+) -> None:
+    file = tmp_path / "key"
+    if content is not None:
+        file.write_text(content)
+    raw = adopted({"machines.ssh": {"privateKeyFile": str(file)}})
+    assert problems(raw) == [("machines.ssh.privateKeyFile", f"'{file}' {reason}")]
+    assert load(raw, read_keys=False)
+
+
+def test_a_private_key_file_is_taken_in_place_of_the_agent(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n")
+    assert load(adopted({"machines.ssh": {"privateKeyFile": str(file)}}))
+    both = adopted({"machines.ssh.privateKeyFile": str(file)})
+    text = "stands beside privateKeyFile; leave one of them out"
+    assert problems(both) == [("machines.ssh.agent", text)]
+
+
+def test_a_folder_is_no_key_file(tmp_path: Path) -> None:
+    raw = adopted({"machines.ssh": {"privateKeyFile": str(tmp_path)}})
+    expected = f"'{tmp_path}' is no file; name the private key itself"
+    assert problems(raw) == [("machines.ssh.privateKeyFile", expected)]
