@@ -144,10 +144,11 @@ def shown(value: object) -> str:
 def _unknown(key: str, known: Sequence[str]) -> str:
     # Compared without case and underscores, so that pod_cidr and podCIDR find podCidr.
     plain = {name.lower(): name for name in known}
+    unknown = f"unknown key `{shown(key)[1:-1]}`"
     near = difflib.get_close_matches(key.lower().replace("_", ""), plain, n=1, cutoff=0.6)
     if near:
-        return f"unknown key `{key}`; did you mean `{plain[near[0]]}`?"
-    return f"unknown key `{key}`; known are {', '.join(known)}"
+        return f"{unknown}; did you mean `{plain[near[0]]}`?"
+    return f"{unknown}; known are {', '.join(known)}"
 
 
 def _keys_at(model: type[BaseModel], loc: Sequence[str | int]) -> list[str]:

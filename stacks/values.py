@@ -38,15 +38,16 @@ def version(text: str) -> str:
     if _VERSION.fullmatch(text):
         return text
     if _VERSION.fullmatch(text.removeprefix("v")):
-        raise ValueError(f"{text!r}: write it without the v, as {text.removeprefix('v')!r}")
-    raise ValueError(f"{text!r} is no version; write major.minor.patch, as '1.36.3'")
+        raise ValueError(f"{_short(text)}: write it without the v, as {text.removeprefix('v')!r}")
+    raise ValueError(f"{_short(text)} is no version; write major.minor.patch, as '1.36.3'")
 
 
 def dns_label(text: str) -> str:
     """RFC 1123 label: what Kubernetes allows as the name of most objects."""
     if not _LABEL.fullmatch(text):
         raise ValueError(
-            f"{text!r} is no RFC 1123 label; use 1 to 63 of a-z, 0-9 and '-', not '-' at an end"
+            f"{_short(text)} is no RFC 1123 label; use 1 to 63 of a-z, 0-9 and '-', "
+            "not '-' at an end"
         )
     return text
 
@@ -54,16 +55,20 @@ def dns_label(text: str) -> str:
 def cluster_name(text: str) -> str:
     """A DNS label that leaves room for the machine's name behind it."""
     if len(dns_label(text)) > 32:
-        raise ValueError(f"{text!r} has {len(text)} characters; at most 32 fit resource names")
+        raise ValueError(
+            f"{_short(text)} has {len(text)} characters; at most 32 fit resource names"
+        )
     if text[0].isdigit():
-        raise ValueError(f"{text!r} starts with a digit; start with a letter")
+        raise ValueError(f"{_short(text)} starts with a digit; start with a letter")
     return text
 
 
 def dns_name(text: str) -> str:
     """RFC 1123 subdomain: labels with dots between, at most 253 characters."""
     if len(text) > 253 or not _SUBDOMAIN.fullmatch(text):
-        raise ValueError(f"{text!r} is no DNS name; use a-z, 0-9, '-' and dots between labels")
+        raise ValueError(
+            f"{_short(text)} is no DNS name; use a-z, 0-9, '-' and dots between labels"
+        )
     return text
 
 
@@ -72,26 +77,34 @@ def ipv4(text: str) -> str:
     try:
         address = IPv4Address(text)
     except AddressValueError:
-        raise ValueError(f"{text!r} is no IPv4 address; write four numbers, as 10.0.0.11") from None
+        raise ValueError(
+            f"{_short(text)} is no IPv4 address; write four numbers, as 10.0.0.11"
+        ) from None
     if address.is_loopback or address.is_multicast or address.is_unspecified or address.is_reserved:
-        raise ValueError(f"{text!r} is no address of a machine (loopback, multicast or reserved)")
+        raise ValueError(
+            f"{_short(text)} is no address of a machine (loopback, multicast or reserved)"
+        )
     return text
 
 
 def cidr(text: str) -> str:
     """An IPv4 network without host bits, as `10.244.0.0/16`."""
     if not re.fullmatch(r"[0-9.]+/[0-9]{1,2}", text):
-        raise ValueError(f"{text!r} is no IPv4 network; write address/bits, as '10.244.0.0/16'")
+        raise ValueError(
+            f"{_short(text)} is no IPv4 network; write address/bits, as '10.244.0.0/16'"
+        )
     try:
         network = IPv4Network(text, strict=False)
     except (AddressValueError, NetmaskValueError):
         raise ValueError(
-            f"{text!r} is no IPv4 network; write address/bits, as '10.244.0.0/16'"
+            f"{_short(text)} is no IPv4 network; write address/bits, as '10.244.0.0/16'"
         ) from None
     if str(network) != text:
-        raise ValueError(f"{text!r} has host bits set; the network is {str(network)!r}")
+        raise ValueError(f"{_short(text)} has host bits set; the network is {str(network)!r}")
     if network.is_loopback or network.is_multicast or network.is_unspecified:
-        raise ValueError(f"{text!r} is loopback, multicast or unspecified; use a private network")
+        raise ValueError(
+            f"{_short(text)} is loopback, multicast or unspecified; use a private network"
+        )
     return text
 
 
@@ -105,11 +118,11 @@ def host(text: str) -> str:
 def endpoint(text: str) -> str:
     """`host` or `host:port`."""
     if "/" in text or "@" in text:
-        raise ValueError(f"{text!r} is no host[:port]; leave out scheme, path and user")
+        raise ValueError(f"{_short(text)} is no host[:port]; leave out scheme, path and user")
     name, colon, port = text.partition(":")
     host(name)
     if colon and not (re.fullmatch(r"[1-9][0-9]{0,4}", port) and int(port) <= 65535):
-        raise ValueError(f"{text!r}: the part after ':' is no port; use 1 to 65535")
+        raise ValueError(f"{_short(text)}: the part after ':' is no port; use 1 to 65535")
     return text
 
 
@@ -118,7 +131,7 @@ def url(text: str) -> str:
     found = _URL.fullmatch(text)
     if not found:
         raise ValueError(
-            f"{text!r} is no plain URL; write http(s)://host[:port][/path] "
+            f"{_short(text)} is no plain URL; write http(s)://host[:port][/path] "
             "without user, password or query"
         )
     endpoint(found["endpoint"])
@@ -129,7 +142,7 @@ def base_url(text: str) -> str:
     """`http://host[:port]`: a URL without a path."""
     checked = url(text)
     if checked.count("/") > 2:
-        raise ValueError(f"{text!r} has a path; write http(s)://host[:port] only")
+        raise ValueError(f"{_short(text)} has a path; write http(s)://host[:port] only")
     return checked
 
 
@@ -150,14 +163,14 @@ def subject_name(text: str) -> str:
 def user(text: str) -> str:
     """A Linux login name."""
     if not _USER.fullmatch(text):
-        raise ValueError(f"{text!r} is no login name; use a-z, 0-9, '_' and '-'")
+        raise ValueError(f"{_short(text)} is no login name; use a-z, 0-9, '_' and '-'")
     return text
 
 
 def path(text: str) -> str:
     """A file on this computer: relative to the project, absolute, or from `~`."""
     if not _PATH.fullmatch(text):
-        raise ValueError(f"{text!r} is no plain path; use letters, digits and _ . ~ / @ + -")
+        raise ValueError(f"{_short(text)} is no plain path; use letters, digits and _ . ~ / @ + -")
     return text
 
 
@@ -187,7 +200,8 @@ def _blob_size(kind: str) -> int:
 
 
 def _short(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:37] + "...")
+    """`text` quoted, on one line, of at most 60 characters."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def label_key(text: str) -> str:
@@ -197,10 +211,10 @@ def label_key(text: str) -> str:
         try:
             dns_name(prefix)
         except ValueError:
-            raise ValueError(f"{text!r}: the part before '/' is no DNS name") from None
+            raise ValueError(f"{_short(text)}: the part before '/' is no DNS name") from None
     if not _QUALIFIED.fullmatch(name):
         raise ValueError(
-            f"{text!r} is no label key; use [domain/]name, up to 63 letters, digits and - _ ."
+            f"{_short(text)} is no label key; use [domain/]name, up to 63 letters, digits and - _ ."
         )
     return text
 
@@ -209,7 +223,7 @@ def label_value(text: str) -> str:
     """Value of a label or taint; may be empty."""
     if text and not _QUALIFIED.fullmatch(text):
         raise ValueError(
-            f"{text!r} is no label value; use up to 63 letters, digits and - _ . between them"
+            f"{_short(text)} is no label value; use up to 63 letters, digits and - _ . between them"
         )
     return text
 
@@ -217,12 +231,14 @@ def label_value(text: str) -> str:
 def flag(text: str) -> str:
     """Name of a component's flag, without dashes before it."""
     if not _FLAG.fullmatch(text):
-        raise ValueError(f"{text!r} is no flag; write its name without dashes before, as 'v'")
+        raise ValueError(f"{_short(text)} is no flag; write its name without dashes before, as 'v'")
     return text
 
 
 def flag_value(text: str) -> str:
     """Value of a component's flag."""
     if not _FLAG_VALUE.fullmatch(text):
-        raise ValueError(f"{text!r} holds a character that no flag needs (quote, $, \\, newline)")
+        raise ValueError(
+            f"{_short(text)} holds a character that no flag needs (quote, $, \\, newline)"
+        )
     return text

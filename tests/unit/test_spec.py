@@ -140,7 +140,7 @@ BAD_ADOPTED = [
     ({"machines.ssh.bastion": {"user": "x"}}, "machines.ssh.bastion.address", "is missing (machine through which all others are reached)"),
     ({"pools.worker.hosts.0.hostKey": GONE}, "pools.worker.hosts[0].hostKey", "is missing; run `ssh-keyscan -t ed25519 192.0.2.101`, compare it with the machine's console, and write it here (or, unprotected, set machines.ssh.insecureIgnoreHostKey: true)"),
     ({"pools.worker.hosts.0.hostKey": "ssh-ed25519 AAAA"}, "pools.worker.hosts[0].hostKey", "'ssh-ed25519 AAAA': the key holds no ssh-ed25519 key; was it cut?"),
-    ({"pools.worker.hosts.0.hostKey": "192.0.2.101 " + host_key(1)}, "pools.worker.hosts[0].hostKey", "'192.0.2.101 ssh-ed25519 AAAAC3NzaC1lZ...' is a line of known_hosts; leave out its first word"),
+    ({"pools.worker.hosts.0.hostKey": "192.0.2.101 " + host_key(1)}, "pools.worker.hosts[0].hostKey", "'192.0.2.101 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAA...' is a line of known_hosts; leave out its first word"),
     ({"pools.worker.hosts.0.hostKey": "SHA256:abc"}, "pools.worker.hosts[0].hostKey", "'SHA256:abc' is no OpenSSH public key; write 'ssh-ed25519 AAAA...', as `ssh-keyscan -t ed25519 ADDRESS` shows it, compared with the machine's console"),
     ({"pools.worker.hosts.0.hostKey": "ssh-ed25519 ä"}, "pools.worker.hosts[0].hostKey", "'ssh-ed25519 ä': the key is not base64; was it cut?"),
     ({"pools.worker.hosts.1.hostKey": host_key(101)}, "pools.worker.hosts[1].hostKey", "this key is taken by worker-1 (pools.worker.hosts[0])"),
