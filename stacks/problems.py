@@ -101,7 +101,8 @@ def _encrypted(value: object, loc: tuple[str | int, ...]) -> Iterator[tuple[str 
 def location(detail: ErrorDetails) -> tuple[str | int, ...]:
     """The path of an error; pydantic marks an error in a mapping's key by a last part `[key]`."""
     loc = detail["loc"]
-    return loc[:-1] if loc and loc[-1] == "[key]" else loc
+    marked = len(loc) > 1 and loc[-1] == "[key]" and detail["type"] != "extra_forbidden"
+    return loc[:-1] if marked else loc
 
 
 def _text(detail: ErrorDetails, loc: Sequence[str | int], model: type[BaseModel]) -> str:
