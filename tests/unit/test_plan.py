@@ -178,7 +178,7 @@ def test_a_thousand_nodes_are_planned_in_under_a_second(provider: str) -> None:
             for n in range(1000, 2000)
         ]
         raw = adopted({"pools.worker.hosts": hosts, "cluster.podCidr": "10.32.0.0/12"})
-    start = time.perf_counter()
+    start = time.process_time()  # of this process alone: the computer may be busy
     made = plan(load(raw))
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert len(made.workers) == 1000

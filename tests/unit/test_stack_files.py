@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -51,9 +51,11 @@ def test_the_project_declares_exactly_the_sections_there_are() -> None:
 
 
 def test_the_command_prints_the_plan_in_well_under_a_second() -> None:
-    start = time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = run("Pulumi.dev.yaml")
-    assert time.monotonic() - start < 1
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # Processor time: the computer may be busy.
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1
     assert (done.returncode, done.stderr) == (0, "")
     assert "3 masters, 3 etcd members, 2 workers:" in done.stdout
     assert "  worker-2  worker       10.92.0.102  amd64\n" in done.stdout
