@@ -39,11 +39,8 @@ def of_member(pki: Pki, node: Node) -> list[KeyFile]:
     return files
 
 
-def of_master(pki: Pki, plan: Plan, node: Node) -> list[KeyFile]:
-    """What a master needs.
-
-    The Kubernetes CA's key is among it: controller manager and kubeadm sign with it.
-    """
+def of_control_plane(pki: Pki, plan: Plan) -> list[KeyFile]:
+    """What every master shares. The Kubernetes CA's key is among it: controller manager and kubeadm sign with it."""
     authority = pki.ca["kubernetes"]
     files = [
         KeyFile(path=f"{KUBERNETES_PKI}/ca.crt", text=authority.cert, secret=False),
@@ -60,6 +57,12 @@ def of_master(pki: Pki, plan: Plan, node: Node) -> list[KeyFile]:
     if plan.spec.control_plane.encrypt_secrets:
         text = pki.encryption_key().apply(apiserver.encryption_config)
         files.append(KeyFile(path=ENCRYPTION, text=text, secret=True))
+    return files
+
+
+def of_master(pki: Pki, node: Node) -> list[KeyFile]:
+    """A master's own leafs."""
+    files: list[KeyFile] = []
     for kind in (
         "apiserver",
         "apiserver-kubelet-client",

@@ -36,13 +36,20 @@ class Master(ComponentResource):
     def __init__(self, name: str, args: MasterArgs, opts: ResourceOptions | None = None) -> None:
         super().__init__("kube-ha:index:Master", name, None, opts)
         node = args.machine.node
-        keys = key_files.place(
-            f"{name}-keys",
-            args.machine,
-            key_files.of_master(args.pki, args.plan, node),
-            identity=args.identity,
-            opts=after(args.prepared, parent=self),
-        )
+        # Two commands, for together they are more than one stdin may hold.
+        keys = [
+            key_files.place(
+                f"{name}-{what}",
+                args.machine,
+                files,
+                identity=args.identity,
+                opts=after(args.prepared, parent=self),
+            )
+            for what, files in (
+                ("shared-keys", key_files.of_control_plane(args.pki, args.plan)),
+                ("keys", key_files.of_master(args.pki, node)),
+            )
+        ]
         values: dict[str, Input[str]] = {
             "ADDRESS": node.address,
             "KUBEADM_CONFIG": kubeadm.init(args.plan, node).rstrip("\n"),
@@ -66,6 +73,6 @@ class Master(ComponentResource):
             values,
             identity=args.identity,
             stamp=stamp,
-            opts=after(keys, args.prepared, *args.after, parent=self),
+            opts=after(*keys, args.prepared, *args.after, parent=self),
         )
         self.register_outputs({})
