@@ -39,6 +39,7 @@ _UNIT = """\
 [Unit]
 Description=containerd, the container runtime
 After=network.target dbus.service
+StartLimitIntervalSec=0
 
 [Service]
 ExecStartPre=-/sbin/modprobe overlay

@@ -11,6 +11,8 @@ _UNIT = """\
 Description=etcd, the store of the Kubernetes API
 Wants=network-online.target
 After=network-online.target
+# A store of the API that stays down is worse than one that tries for ever.
+StartLimitIntervalSec=0
 
 [Service]
 Type=notify

@@ -9,13 +9,13 @@ _UNIT = """\
 Description=kubelet, the Kubernetes node agent
 Wants=network-online.target
 After=network-online.target containerd.service haproxy.service
+# Before kubeadm has written its files the kubelet cannot start: never give up on it.
+StartLimitIntervalSec=0
 
 [Service]
 ExecStart=/usr/local/bin/kubelet
 Restart=always
 RestartSec=3
-# Before kubeadm has written its files the kubelet cannot start: never give up on it.
-StartLimitIntervalSec=0
 CPUAccounting=yes
 MemoryAccounting=yes
 

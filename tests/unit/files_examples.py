@@ -105,7 +105,7 @@ def program(name: str, into: Path) -> str:
             return _executable(path, into / name)
         if path.name.startswith(f"{name}-") and path.name.endswith((".tar.gz", ".tgz")):
             return _unpacked(path, name, into)
-    pytest.skip(f"{name} is neither on PATH nor in .local/bundle: `make setup` brings it")
+    pytest.skip(f"{name} is neither on PATH nor in .local/bundle")
 
 
 def _executable(path: Path, target: Path) -> str:
