@@ -1,0 +1,3 @@
+module kube-ha.local/pause
+
+go 1.26
