@@ -1,4 +1,4 @@
-"""What lets workers join: the bootstrap token as kubeadm makes it known, and the kubeconfig that carries it."""
+"""What lets workers join: the bootstrap token in the cluster, and the kubeconfig carrying it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stacks.files import kubeadm
 from stacks.files.yaml_text import documents
 from stacks.plan import LOCAL_API_PORT, Node, Plan
 
-TOKEN_LIFE = "2h0m0s"
+TOKEN_LIFE = "2h0m0s"  # noqa: S105 - a duration
 
 
 def bootstrap_token(plan: Plan, node: Node, token: str) -> str:
