@@ -11,9 +11,10 @@ Change = Literal["add", "delete", "update"]
 
 
 def differences(old: Properties, new: Properties) -> dict[str, Change]:
-    """Changed paths such as `stdin`, `connection.host` or `triggers[0]`, sorted; empty when nothing changed.
+    """Changed paths such as `stdin`, `connection.host` or `triggers[0]`, sorted; maybe none.
 
-    A value that becomes secret, or stops being so, counts as changed: the official providers compare so.
+    A value that becomes secret, or stops being so, counts as changed: the official providers
+    compare so.
     """
     found: dict[str, Change] = {}
     _compare_objects("", old, new, found)
@@ -51,9 +52,7 @@ def _compare_objects(
             _compare(path, old[key], new[key], found)
 
 
-def _compare_lists(
-    path: str, old: list[Value], new: list[Value], found: dict[str, Change]
-) -> None:
+def _compare_lists(path: str, old: list[Value], new: list[Value], found: dict[str, Change]) -> None:
     for index in range(max(len(old), len(new))):
         place = f"{path}[{index}]"
         if index >= len(new):

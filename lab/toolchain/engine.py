@@ -36,8 +36,9 @@ class BuildError(Exception):
 def ensure(version: str, cache: Path, source: Source) -> Path:
     """A folder of the cache with the engine's programs; made if it is not there.
 
-    A downloaded one holds the official language host too, a built one does not. What is cached is not asked for
-    again. Raises BuildError, releases.ReleaseError, or releases.UnreachableError if only a download would do.
+    A downloaded one holds the official language host too, a built one does not. What is cached is
+    not asked for again. Raises BuildError, releases.ReleaseError, or releases.UnreachableError if
+    only a download would do.
     """
     folders = {"download": _key("download", version), "build": _key("build", version)}
     for way in ("download", "build") if source == "auto" else (source,):
@@ -54,7 +55,7 @@ def ensure(version: str, cache: Path, source: Source) -> Path:
 
 
 def go_environment(cache: Path) -> dict[str, str]:
-    """The environment of every Go build: caches of ours, no C, no other compiler than the one installed."""
+    """The environment of every Go build: caches of ours, no C, only the compiler installed."""
     own = {
         "GOCACHE": str(cache / "go-build"),
         "GOMODCACHE": str(cache / "go-mod"),
@@ -104,7 +105,8 @@ def _build(version: str, target: Path) -> Path:
     if shutil.which("go") is None:
         message = (
             "the engine can neither be downloaded nor built: there is no Go compiler. "
-            "Install Go 1.26 or newer, or let this computer reach github.com, and run make setup again."
+            "Install Go 1.26 or newer, or let this computer reach github.com; "
+            "then run make setup again."
         )
         raise BuildError(message)
     say("engine", f"pulumi {version}: building (one binary, about 4 min cold on 2 cores)")
@@ -132,7 +134,8 @@ def _go(words: list[str], environment: dict[str, str]) -> str:
     if done.returncode:
         message = (
             f"go {words[0]} of the engine failed in {_MODULE}:\n{done.stderr[-4000:]}\n"
-            "If modules could not be fetched, check the network or GOPROXY, and run make setup again."
+            "If modules could not be fetched, check the network and GOPROXY; "
+            "then run make setup again."
         )
         raise BuildError(message)
     return done.stdout

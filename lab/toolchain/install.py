@@ -1,9 +1,10 @@
 """Put the toolchain in place: engine, language host, and the plugins for commands and certificates.
 
-Run as `python -m lab.toolchain.install` with the Python of the virtual environment. Official releases are used where
-they can be reached; else the engine is built from its published Go module, and small stand-ins take the places of
-language host and plugins. A stand-in never replaces an official program. What was made once is kept: the second run
-changes nothing and asks nobody; `--source download` puts official releases in the place of what was built.
+Run as `python -m lab.toolchain.install` with the Python of the virtual environment. Official
+releases are used where they can be reached; else the engine is built from its published Go module,
+and small stand-ins take the places of language host and plugins. A stand-in never replaces an
+official program. What was made once is kept: the second run changes nothing and asks nobody;
+`--source download` puts official releases in the place of what was built.
 
     --into DIR       where bin/ and pulumi/ (PULUMI_HOME) are made, default .local of this checkout
     --source WAY     auto (default), download (official or fail), build (never ask for releases)
@@ -66,7 +67,7 @@ def main() -> None:
         with _alone(place.cache / "engine"):
             install(place, version)
     except (engine.BuildError, releases.ReleaseError, releases.UnreachableError) as error:
-        print(f"toolchain: {error}", file=sys.stderr)  # noqa: T201
+        print(f"toolchain: {error}", file=sys.stderr)
         raise SystemExit(1) from None
 
 

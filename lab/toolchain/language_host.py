@@ -1,9 +1,11 @@
 """The stand-in for pulumi-language-python: starts Python programs for the engine.
 
-It reads the project's `virtualenv` option, tells which plugins the installed packages need, and runs the program
-with the SDK's own runner script. What it leaves out: making packages and programs, and plugins written in Python.
+It reads the project's `virtualenv` option, tells which plugins the installed packages need, and
+runs the program with the SDK's own runner script. What it leaves out: making packages and programs,
+and plugins written in Python.
 """
 
+# ruff: noqa: N802 - methods have the names the protocol gives them.
 from __future__ import annotations
 
 import argparse
@@ -55,9 +57,9 @@ class Python:
         if self.virtualenv is None or self.executable.is_file():
             return None
         return (
-            f'The "virtualenv" option in Pulumi.yaml names {self.virtualenv}, and there is no virtual environment. '
-            "Run make setup, or make it by hand: "
-            f"python3 -m venv {self.virtualenv} && {self.executable} -m pip install -r requirements.txt"
+            f'The "virtualenv" option in Pulumi.yaml names {self.virtualenv}, and there is none. '
+            f"Run make setup, or make it by hand: python3 -m venv {self.virtualenv} && "
+            f"{self.executable} -m pip install -r requirements.txt"
         )
 
     def environment(self) -> dict[str, str]:
@@ -91,17 +93,15 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     engine_address: str
     running: set[subprocess.Popen[bytes]] = field(default_factory=set)
 
-    def Handshake(  # noqa: N802 (the protocol's names)
+    def Handshake(
         self, request: language_pb2.LanguageHandshakeRequest, context: Context
     ) -> language_pb2.LanguageHandshakeResponse:
         return language_pb2.LanguageHandshakeResponse()
 
-    def GetPluginInfo(  # noqa: N802
-        self, request: empty_pb2.Empty, context: Context
-    ) -> plugin_pb2.PluginInfo:
+    def GetPluginInfo(self, request: empty_pb2.Empty, context: Context) -> plugin_pb2.PluginInfo:
         return plugin_pb2.PluginInfo(version=VERSION)
 
-    def GetRequiredPackages(  # noqa: N802
+    def GetRequiredPackages(
         self, request: language_pb2.GetRequiredPackagesRequest, context: Context
     ) -> language_pb2.GetRequiredPackagesResponse:
         found = [
@@ -112,14 +112,12 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         ]
         return language_pb2.GetRequiredPackagesResponse(packages=found)
 
-    def GetRequiredPlugins(  # noqa: N802
+    def GetRequiredPlugins(
         self, request: language_pb2.GetRequiredPluginsRequest, context: Context
     ) -> language_pb2.GetRequiredPluginsResponse:
         return language_pb2.GetRequiredPluginsResponse(plugins=_needs(Python.of(request.info)))
 
-    def Run(  # noqa: N802
-        self, request: language_pb2.RunRequest, context: Context
-    ) -> language_pb2.RunResponse:
+    def Run(self, request: language_pb2.RunRequest, context: Context) -> language_pb2.RunResponse:
         python = Python.of(request.info)
         if problem := python.problem():
             return language_pb2.RunResponse(error=problem)
@@ -154,7 +152,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         program = Path(info.program_directory) / info.entry_point
         return [*words, str(program), *request.args]
 
-    def About(  # noqa: N802
+    def About(
         self, request: language_pb2.AboutRequest, context: Context
     ) -> language_pb2.AboutResponse:
         python = Python.of(request.info)
@@ -164,7 +162,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         version = asked.stdout.strip().removeprefix("Python ")
         return language_pb2.AboutResponse(executable=str(python.executable), version=version)
 
-    def GetProgramDependencies(  # noqa: N802
+    def GetProgramDependencies(
         self, request: language_pb2.GetProgramDependenciesRequest, context: Context
     ) -> language_pb2.GetProgramDependenciesResponse:
         found: list[language_pb2.DependencyInfo] = []
@@ -174,7 +172,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
                 found.append(language_pb2.DependencyInfo(name=name, version=version))
         return language_pb2.GetProgramDependenciesResponse(dependencies=found)
 
-    def InstallDependencies(  # noqa: N802
+    def InstallDependencies(
         self, request: language_pb2.InstallDependenciesRequest, context: Context
     ) -> Iterator[language_pb2.InstallDependenciesResponse]:
         python = Python.of(request.info)
@@ -187,19 +185,17 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             text = f"installing dependencies failed: {' '.join(words)} in {request.directory}"
             context.abort(grpc.StatusCode.UNKNOWN, text)
 
-    def RuntimeOptionsPrompts(  # noqa: N802
+    def RuntimeOptionsPrompts(
         self, request: language_pb2.RuntimeOptionsRequest, context: Context
     ) -> language_pb2.RuntimeOptionsResponse:
         return language_pb2.RuntimeOptionsResponse()
 
-    def Template(  # noqa: N802
+    def Template(
         self, request: language_pb2.TemplateRequest, context: Context
     ) -> language_pb2.TemplateResponse:
         return language_pb2.TemplateResponse()
 
-    def Cancel(  # noqa: N802
-        self, request: empty_pb2.Empty, context: Context
-    ) -> empty_pb2.Empty:
+    def Cancel(self, request: empty_pb2.Empty, context: Context) -> empty_pb2.Empty:
         self.stop()
         return empty_pb2.Empty()
 
@@ -210,13 +206,16 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
 
 
 def main(arguments: list[str]) -> None:
-    """Serve until the engine says stop, or is gone. Arguments: --runner SCRIPT, and the engine's address last."""
+    """Serve until the engine says stop, or is gone. Wants --runner SCRIPT, and the address last."""
     parser = argparse.ArgumentParser(prog="pulumi-language-python")
     parser.add_argument("--runner", type=Path, required=True)
-    # The engine may pass options meant for the official host; what they say arrives in each request too.
+    # The engine may pass options meant for the official host; what they say arrives in each request
+    # too.
     known, rest = parser.parse_known_args(arguments)
     if not rest:
-        message = "pulumi-language-python: started by the Pulumi engine, with its address; not by hand"
+        message = (
+            "pulumi-language-python: started by the Pulumi engine, with its address; not by hand"
+        )
         raise SystemExit(message)
     host = LanguageHost(known.runner, rest[-1])
     server = grpc.server(ThreadPoolExecutor(max_workers=8))
@@ -230,7 +229,7 @@ def main(arguments: list[str]) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
-    print(port, flush=True)  # noqa: T201 (the engine reads the port from the first line)
+    print(port, flush=True)  # the engine reads the port from the first line
     parent = os.getppid()
     while os.getppid() == parent and not stop.wait(_PARENT_POLL_S):
         continue

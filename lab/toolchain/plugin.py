@@ -11,18 +11,22 @@ from collections.abc import Mapping
 import grpc.aio
 
 from lab.toolchain.protocol import provider_pb2_grpc as rpc
-from lab.toolchain.provider import Kind, Provider
+from lab.toolchain.provider import Provider
+from lab.toolchain.resources import Kind
 
 _PARENT_POLL_S = 0.5
 
-# A log of a large cluster's inputs passes gRPC's default of 4 MiB; the engine itself allows 400 MiB.
+# A log of a large cluster's inputs passes gRPC's default of 4 MiB; the engine itself allows 400
+# MiB.
 _OPTIONS = (("grpc.max_receive_message_length", 400 << 20), ("grpc.max_send_message_length", -1))
 
 
 def main(name: str, version: str, kinds: Mapping[str, Kind], arguments: list[str]) -> None:
     """Run the plugin. `arguments` is what the engine passes: its own address, last."""
     if not arguments:
-        message = f"pulumi-resource-{name}: started by the Pulumi engine, with its address; not by hand"
+        message = (
+            f"pulumi-resource-{name}: started by the Pulumi engine, with its address; not by hand"
+        )
         raise SystemExit(message)
     provider = Provider(name, version, kinds, arguments[-1])
     asyncio.run(_serve(provider))
@@ -40,7 +44,7 @@ async def _serve(provider: Provider) -> None:
     rpc.add_ResourceProviderServicer_to_server(provider, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    print(port, flush=True)  # noqa: T201 (the engine reads the port from the first line)
+    print(port, flush=True)  # the engine reads the port from the first line
     watch = asyncio.create_task(_watch_parent(stop))
     await stop.wait()
     watch.cancel()

@@ -8,4 +8,4 @@ from datetime import datetime
 def say(subject: str, text: str) -> None:
     """Print `12:03:41 engine  text`, at once."""
     now = datetime.now().astimezone().strftime("%H:%M:%S")
-    print(f"{now} {subject:<8} {text}", flush=True)  # noqa: T201 (its purpose)
+    print(f"{now} {subject:<8} {text}", flush=True)

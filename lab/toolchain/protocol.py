@@ -1,9 +1,9 @@
 """Pulumi's protocol messages, loaded without running the Pulumi SDK.
 
-The SDK ships the generated messages as `pulumi.runtime.proto`. Importing that package the plain way first
-runs all of the SDK, which costs a quarter of a second in each of three processes at every `pulumi up`; so the
-two packages above it are entered into the module table as empty ones. Only the stand-ins do this: nothing in
-their processes uses the SDK itself.
+The SDK ships the generated messages as `pulumi.runtime.proto`. Importing that package the plain way
+first runs all of the SDK, which costs a quarter of a second in each of three processes at every
+`pulumi up`; so the two packages above it are entered into the module table as empty ones. Only the
+stand-ins do this: nothing in their processes uses the SDK itself.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ def _skip_sdk() -> None:
         return
     spec = importlib.util.find_spec("pulumi")
     if spec is None or not spec.submodule_search_locations:
-        message = "the Pulumi SDK is not installed in " + sys.prefix + ": run make setup"
-        raise SystemExit(message)
+        raise SystemExit("the Pulumi SDK is not installed in " + sys.prefix + ": run make setup")
     folder = next(iter(spec.submodule_search_locations))
     for name in _SKIPPED:
         module = types.ModuleType(name)
@@ -35,7 +34,6 @@ _skip_sdk()
 # Below the call on purpose: these are the imports that the call makes cheap.
 from pulumi.runtime.proto import (  # noqa: E402
     engine_pb2,
-    engine_pb2_grpc,
     language_pb2,
     language_pb2_grpc,
     plugin_pb2,
@@ -45,7 +43,6 @@ from pulumi.runtime.proto import (  # noqa: E402
 
 __all__ = [
     "engine_pb2",
-    "engine_pb2_grpc",
     "language_pb2",
     "language_pb2_grpc",
     "plugin_pb2",

@@ -1,121 +1,31 @@
-"""A resource provider as the engine sees it: the raw protocol, over the kinds of resource a plugin offers.
+"""A resource provider as the engine sees it: the raw protocol, over kinds of resources.
 
-`pulumi.provider.Provider` of the SDK has no create, read, update and delete of custom resources; this has.
+`pulumi.provider.Provider` of the SDK has no create, read, update and delete of custom resources;
+this has.
 """
 
+# ruff: noqa: N802 - methods have the names the protocol gives them.
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 import grpc
 import grpc.aio
 from google.protobuf import empty_pb2, struct_pb2
 
-from lab.toolchain.differences import Change, differences, top
-from lab.toolchain.protocol import engine_pb2, engine_pb2_grpc, plugin_pb2, provider_pb2
+from lab.toolchain.differences import Change, top
+from lab.toolchain.protocol import engine_pb2, plugin_pb2, provider_pb2
 from lab.toolchain.protocol import provider_pb2_grpc as rpc
-from lab.toolchain.values import Properties, decode, encode
-
-
-class OperationError(Exception):
-    """An operation on a resource failed; the text is what the user reads."""
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """An input that cannot be accepted, found before anything is done."""
-
-    property: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """What an update would do: changed paths, and those of them that need a new resource."""
-
-    changes: Mapping[str, Change]
-    replaces: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One create, update or delete under way: which resource, how to log, when to give up."""
-
-    urn: str
-    name: str
-    timeout_s: float
-    """Limit of the user's custom timeouts, 0 for none. The official providers end only the dialling by it."""
-    engine: engine_pb2_grpc.EngineStub
-    cancelled: asyncio.Event
-    """Set when the engine asks to cancel: a first Ctrl-C."""
-
-    async def status(self, line: str) -> None:
-        """Show a line beside the resource while it is being worked on."""
-        await self._log(line, engine_pb2.INFO, ephemeral=True)
-
-    async def warn(self, text: str) -> None:
-        """Say something that stays on the screen."""
-        await self._log(text, engine_pb2.WARNING, ephemeral=False)
-
-    async def error(self, text: str) -> None:
-        """Say something that stays on the screen, as an error; it does not fail the operation by itself."""
-        await self._log(text, engine_pb2.ERROR, ephemeral=False)
-
-    async def _log(
-        self, text: str, severity: engine_pb2.LogSeverity.ValueType, *, ephemeral: bool
-    ) -> None:
-        request = engine_pb2.LogRequest(
-            severity=severity, message=text, urn=self.urn, ephemeral=ephemeral
-        )
-        await self.engine.Log(request)
-
-
-class Kind(Protocol):
-    """One type of resource: what the provider below needs to know of it."""
-
-    def check(self, inputs: Properties) -> tuple[Properties, list[Problem]]:
-        """Inputs with defaults filled in and secrets marked, and what is wrong with them."""
-        ...
-
-    def diff(self, old: Properties, new: Properties, state: Properties) -> Difference:
-        """Compare the inputs of the last success with the wanted ones; `state` holds the last outputs."""
-        ...
-
-    def planned(self, inputs: Properties, state: Properties | None) -> Properties:
-        """Outputs as far as a preview can know them; `state` is None for a resource that does not exist yet."""
-        ...
-
-    async def create(self, operation: Operation, inputs: Properties) -> tuple[str, Properties]:
-        """Make the resource; its ID and outputs. Raises OperationError."""
-        ...
-
-    async def update(
-        self, operation: Operation, inputs: Properties, state: Properties
-    ) -> Properties:
-        """Change the resource; its outputs. Raises OperationError."""
-        ...
-
-    async def delete(self, operation: Operation, state: Properties) -> None:
-        """Remove the resource. Raises OperationError."""
-        ...
-
-    def read(self, state: Properties) -> Properties:
-        """What is there at a refresh."""
-        ...
-
-
-def compare(old: Properties, new: Properties, *, replacing: frozenset[str]) -> Difference:
-    """The usual difference: any change is an update, one of an input in `replacing` a replacement."""
-    changes = differences(old, new)
-    return Difference(changes, frozenset(path for path in changes if top(path) in replacing))
+from lab.toolchain.resources import Difference, Kind, Log, Operation, OperationError
+from lab.toolchain.values import decode, encode
 
 
 @dataclass(slots=True)
 class Provider(rpc.ResourceProviderServicer):
-    """The servicer. One engine, one provider: its state is whether the engine has asked to cancel."""
+    """The servicer; its state is whether the engine has asked to cancel."""
 
     name: str
     version: str
@@ -124,50 +34,48 @@ class Provider(rpc.ResourceProviderServicer):
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     _channel: grpc.aio.Channel | None = None
 
-    async def Handshake(  # noqa: N802 (the protocol's names)
+    async def Handshake(
         self, request: provider_pb2.ProviderHandshakeRequest, context: Context
     ) -> provider_pb2.ProviderHandshakeResponse:
         return provider_pb2.ProviderHandshakeResponse(accept_secrets=True)
 
-    async def Configure(  # noqa: N802
+    async def Configure(
         self, request: provider_pb2.ConfigureRequest, context: Context
     ) -> provider_pb2.ConfigureResponse:
         return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
 
-    async def CheckConfig(  # noqa: N802
+    async def CheckConfig(
         self, request: provider_pb2.CheckRequest, context: Context
     ) -> provider_pb2.CheckResponse:
         return provider_pb2.CheckResponse(inputs=request.news)
 
-    async def DiffConfig(  # noqa: N802
+    async def DiffConfig(
         self, request: provider_pb2.DiffRequest, context: Context
     ) -> provider_pb2.DiffResponse:
         return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
 
-    async def GetPluginInfo(  # noqa: N802
+    async def GetPluginInfo(
         self, request: empty_pb2.Empty, context: Context
     ) -> plugin_pb2.PluginInfo:
         return plugin_pb2.PluginInfo(version=self.version)
 
-    async def GetSchema(  # noqa: N802
+    async def GetSchema(
         self, request: provider_pb2.GetSchemaRequest, context: Context
     ) -> provider_pb2.GetSchemaResponse:
         schema = f'{{"name": "{self.name}", "version": "{self.version}"}}'
         return provider_pb2.GetSchemaResponse(schema=schema)
 
-    async def Cancel(  # noqa: N802
-        self, request: empty_pb2.Empty, context: Context
-    ) -> empty_pb2.Empty:
+    async def Cancel(self, request: empty_pb2.Empty, context: Context) -> empty_pb2.Empty:
         self.cancelled.set()
         return empty_pb2.Empty()
 
-    async def Invoke(  # noqa: N802
+    async def Invoke(
         self, request: provider_pb2.InvokeRequest, context: Context
     ) -> provider_pb2.InvokeResponse:
-        text = f"function {request.tok} is not part of the lab's stand-in for the {self.name} plugin"
+        text = self._left_out(f"function {request.tok}")
         await _refuse(context, grpc.StatusCode.UNIMPLEMENTED, text)
 
-    async def Check(  # noqa: N802
+    async def Check(
         self, request: provider_pb2.CheckRequest, context: Context
     ) -> provider_pb2.CheckResponse:
         kind = await self._kind(request.urn, context)
@@ -178,14 +86,14 @@ class Provider(rpc.ResourceProviderServicer):
         ]
         return provider_pb2.CheckResponse(inputs=encode(inputs), failures=failures)
 
-    async def Diff(  # noqa: N802
+    async def Diff(
         self, request: provider_pb2.DiffRequest, context: Context
     ) -> provider_pb2.DiffResponse:
         kind = await self._kind(request.urn, context)
         found = kind.diff(decode(request.old_inputs), decode(request.news), decode(request.olds))
         return _diff_response(found)
 
-    async def Create(  # noqa: N802
+    async def Create(
         self, request: provider_pb2.CreateRequest, context: Context
     ) -> provider_pb2.CreateResponse:
         kind = await self._kind(request.urn, context)
@@ -198,7 +106,7 @@ class Provider(rpc.ResourceProviderServicer):
             await _refuse(context, grpc.StatusCode.UNKNOWN, str(error))
         return provider_pb2.CreateResponse(id=made, properties=encode(state))
 
-    async def Update(  # noqa: N802
+    async def Update(
         self, request: provider_pb2.UpdateRequest, context: Context
     ) -> provider_pb2.UpdateResponse:
         kind = await self._kind(request.urn, context)
@@ -213,7 +121,7 @@ class Provider(rpc.ResourceProviderServicer):
             await _refuse(context, grpc.StatusCode.UNKNOWN, str(error))
         return provider_pb2.UpdateResponse(properties=encode(state))
 
-    async def Delete(  # noqa: N802
+    async def Delete(
         self, request: provider_pb2.DeleteRequest, context: Context
     ) -> empty_pb2.Empty:
         kind = await self._kind(request.urn, context)
@@ -224,7 +132,7 @@ class Provider(rpc.ResourceProviderServicer):
             await _refuse(context, grpc.StatusCode.UNKNOWN, str(error))
         return empty_pb2.Empty()
 
-    async def Read(  # noqa: N802
+    async def Read(
         self, request: provider_pb2.ReadRequest, context: Context
     ) -> provider_pb2.ReadResponse:
         kind = await self._kind(request.urn, context)
@@ -238,22 +146,29 @@ class Provider(rpc.ResourceProviderServicer):
         token = type_of(urn)
         kind = self.kinds.get(token)
         if kind is None:
-            text = f"resource type {token} is not part of the lab's stand-in for the {self.name} plugin"
+            text = self._left_out(f"resource type {token}")
             await _refuse(context, grpc.StatusCode.UNIMPLEMENTED, text)
         return kind
+
+    def _left_out(self, what: str) -> str:
+        return f"{what} is not part of the lab's stand-in for the {self.name} plugin"
 
     def _operation(self, urn: str, timeout_s: float) -> Operation:
         if self._channel is None:
             self._channel = grpc.aio.insecure_channel(self.engine_address)
-        engine = engine_pb2_grpc.EngineStub(self._channel)
-        return Operation(urn, name_of(urn), timeout_s, engine, self.cancelled)
+        log: Log = self._channel.unary_unary(
+            "/pulumirpc.Engine/Log",
+            request_serializer=engine_pb2.LogRequest.SerializeToString,
+            response_deserializer=empty_pb2.Empty.FromString,
+        )
+        return Operation(urn, name_of(urn), timeout_s, log, self.cancelled)
 
 
 Context = grpc.aio.ServicerContext[struct_pb2.Struct, struct_pb2.Struct]
 
 
 def type_of(urn: str) -> str:
-    """`command:remote:Command` of `urn:pulumi:dev::kube-ha::ha:x:Y$command:remote:Command::name`."""
+    """`command:remote:Command` of `urn:pulumi:dev::kube-ha::x:y:Z$command:remote:Command::a`."""
     return urn.split("::", 3)[2].rsplit("$", 1)[-1]
 
 
@@ -286,9 +201,7 @@ def _diff_response(found: Difference) -> provider_pb2.DiffResponse:
     )
     for path, change in found.changes.items():
         kind = _KINDS[change, path in found.replaces]
-        response.detailedDiff[path].CopyFrom(
-            provider_pb2.PropertyDiff(kind=kind, inputDiff=True)
-        )
+        response.detailedDiff[path].CopyFrom(provider_pb2.PropertyDiff(kind=kind, inputDiff=True))
     response.diffs.extend(sorted({top(path) for path in found.changes}))
     response.replaces.extend(sorted({top(path) for path in found.replaces}))
     return response

@@ -1,4 +1,4 @@
-"""Putting stand-ins in place of what cannot be downloaded; and telling them from the official programs."""
+"""Stand-ins in the place of what cannot be downloaded, and how to tell them from the official."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MARK = "# Stand-in of the lab; an official program replaces it."
 
 
 def launcher(statement: str, *arguments: str) -> str:
-    """A shell script that becomes Python running `statement`, untouched by the caller's Python settings."""
+    """A shell script that becomes Python running `statement`, in no setting of the caller's."""
     code = f"import sys; sys.path.insert(0, {str(_ROOT)!r}); {statement}"
     words = [sys.executable, "-I", "-c", code, *arguments]
     return f'#!/bin/sh\n{_MARK}\nexec {shlex.join(words)} "$@"\n'

@@ -1,7 +1,8 @@
 """Property values between the wire (protobuf Struct) and Python, with secrets and unknowns kept.
 
-On the wire, values that JSON has no word for are objects with a signature under one reserved key; an unknown
-value is one reserved string. Both are constants of the engine's protocol (sdk/go/common/resource, properties.go).
+On the wire, values that JSON has no word for are objects with a signature under one reserved key;
+an unknown value is one reserved string. Both are constants of the engine's protocol
+(sdk/go/common/resource, properties.go).
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ class Unknown:
 
 UNKNOWN = Unknown()
 
-Value: TypeAlias = "None | bool | float | str | list[Value] | dict[str, Value] | Secret | Unknown"
+Value: TypeAlias = "bool | float | str | list[Value] | dict[str, Value] | Secret | Unknown | None"
 Properties: TypeAlias = "dict[str, Value]"
 
 
 def decode(message: struct_pb2.Struct) -> Properties:
-    """Properties of a request; keys whose value is null are left out, as the engine means by null."""
+    """Properties of a request; keys whose value is null are left out: that is what null means."""
     found = {key: _decode(item) for key, item in message.fields.items()}
     return {key: item for key, item in found.items() if item is not None}
 
@@ -60,13 +61,12 @@ def encode(properties: Mapping[str, Value]) -> struct_pb2.Struct:
 
 
 def plain(value: Value) -> Value:
-    """The value without secret marks, at any depth. Raises ValueError where something is unknown."""
+    """The value without secret marks, at any depth. Raises ValueError where it is unknown."""
     match value:
         case Secret():
             return plain(value.value)
         case Unknown():
-            message = "a value is not known yet; only a preview may meet that"
-            raise ValueError(message)
+            raise ValueError("a value is not known yet; only a preview may meet that")
         case list():
             return [plain(item) for item in value]
         case dict():

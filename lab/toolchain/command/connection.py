@@ -1,4 +1,4 @@
-"""SSH connections as the command plugin makes them: who, how often tried, which host key is accepted."""
+"""SSH connections as the command plugin makes them: which hops, how often tried, how long."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from lab.toolchain.command.faults import Faults
-from lab.toolchain.provider import Operation, OperationError
+from lab.toolchain.resources import Operation, OperationError
 
 if TYPE_CHECKING:
     import asyncssh
@@ -62,8 +62,9 @@ async def connected(
 ) -> AsyncIterator[asyncssh.SSHClientConnection]:
     """A connection for one command, closed afterwards.
 
-    The official plugin leaves its connections open until it ends; nothing a program sees depends on that, and 200
-    commands would mean 200 open connections. Raises OperationError when the attempts are used up.
+    The official plugin leaves its connections open until it ends; nothing a program sees depends on
+    that, and 200 commands would mean 200 open connections. Raises OperationError when the attempts
+    are used up.
     """
     if slow := faults.find("delay", operation.name):
         await asyncio.sleep(slow.time_s)
@@ -72,8 +73,7 @@ async def connected(
         async with asyncio.timeout(limit_s):
             opened = await _dial(connection, operation, faults)
     except TimeoutError:
-        message = "context deadline exceeded"
-        raise OperationError(message) from None
+        raise OperationError("context deadline exceeded") from None
     try:
         yield opened[-1]
     finally:
@@ -85,9 +85,7 @@ async def _dial(
     connection: Connection, operation: Operation, faults: Faults
 ) -> list[asyncssh.SSHClientConnection]:
     """The hops from here to the machine, the machine's own connection last."""
-    from lab.toolchain.command.handshake import credentials, handshake  # noqa: PLC0415
-
-    offered = await credentials(connection)
+    from lab.toolchain.command.handshake import credentials, handshake
 
     async def log_in(
         way: socket.socket | asyncssh.SSHClientConnection,
@@ -98,34 +96,35 @@ async def _dial(
 
     async def direct() -> asyncssh.SSHClientConnection:
         if faults.find("refuse", operation.name):
-            message = f"dial tcp {connection.endpoint}: connect: connection refused"
-            raise DialError(message)
+            raise DialError(f"dial tcp {connection.endpoint}: connect: connection refused")
         return await log_in(await _reach(connection))
 
     limit = connection.dial_error_limit
-    if connection.proxy is None:
-        return [await _retried("Dial", limit, operation, direct)]
+    offered = await credentials(connection)
     try:
+        if connection.proxy is None:
+            return [await _retried("Dial", limit, operation, direct)]
         hops = await _dial(connection.proxy, operation, faults)
         hops.append(await _retried("Dial", limit, operation, lambda: log_in(hops[-1])))
     except OperationError as error:
-        message = f"proxy: {error}"
-        raise OperationError(message) from None
+        prefix = "" if connection.proxy is None else "proxy: "
+        raise OperationError(f"{prefix}{error}") from None
+    finally:
+        offered.close()
     return hops
 
 
 async def _retried(
     what: str, limit: int, operation: Operation, attempt: Callable[[], Awaitable[T]]
 ) -> T:
-    """Try again after each DialError until more than `limit` attempts have failed (-1: for ever)."""
+    """Try again after each DialError until more than `limit` attempts failed; -1: for ever."""
     wait_s, failed = _FIRST_WAIT_S, 0
     while True:
         try:
             return await attempt()
         except DialError as error:
             if -1 < limit <= failed:
-                message = f"after {failed} failed attempts: {error}"
-                raise OperationError(message) from None
+                raise OperationError(f"after {failed} failed attempts: {error}") from None
         failed += 1
         shown = "inf" if limit == -1 else str(limit)
         await operation.status(f"{what} {failed}/{shown} failed: retrying")
@@ -134,15 +133,15 @@ async def _retried(
         except TimeoutError:
             wait_s = min(wait_s * _WAIT_FACTOR, _LONGEST_WAIT_S)
             continue
-        message = "context canceled"
-        raise OperationError(message)
+        raise OperationError("context canceled")
 
 
 async def _reach(connection: Connection) -> socket.socket:
-    """A TCP connection. The timeout of the official plugin bounds this step, not the handshake after it."""
+    """A TCP connection. The timeout bounds this step alone, not the handshake after it."""
     loop = asyncio.get_running_loop()
     limit_s = connection.per_dial_timeout_s or None
     where = f"dial tcp {connection.endpoint}"
+    # The first address of a name only: Go tries the others too, but machines are given by address.
     try:
         async with asyncio.timeout(limit_s):
             found = await loop.getaddrinfo(
@@ -150,14 +149,17 @@ async def _reach(connection: Connection) -> socket.socket:
             )
             family, kind, protocol, _, address = found[0]
             reached = socket.socket(family, kind, protocol)
-            reached.setblocking(False)  # noqa: FBT003
-            await loop.sock_connect(reached, address)
+            reached.setblocking(False)  # noqa: FBT003 (its only form)
+            try:
+                await loop.sock_connect(reached, address)
+            except BaseException:
+                reached.close()
+                raise
     except TimeoutError:
-        message = f"{where}: i/o timeout"
-        raise DialError(message) from None
+        raise DialError(f"{where}: i/o timeout") from None
     except OSError as error:
-        message = f"{where}: connect: {(error.strerror or str(error)).lower()}"
-        raise DialError(message) from None
+        text = (error.strerror or str(error)).lower()
+        raise DialError(f"{where}: connect: {text}") from None
     # Go's defaults: a peer that is gone is noticed after 15 s of silence and 9 unanswered probes.
     reached.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     reached.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15)

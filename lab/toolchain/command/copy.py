@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from lab.toolchain.command import inputs as wanted
 from lab.toolchain.command.connection import connected
 from lab.toolchain.command.faults import Faults
-from lab.toolchain.provider import Difference, Operation, OperationError, Problem, compare
+from lab.toolchain.resources import Difference, Operation, OperationError, Problem, compare
 from lab.toolchain.values import ARCHIVE, ASSET, SIGNATURE, Properties, Unknown, Value, plain
-
-if TYPE_CHECKING:
-    import asyncssh
 
 _KEYS = {"connection", "remotePath", "source", "triggers"}
 
@@ -27,7 +23,7 @@ class CopyToRemote:
 
     def check(self, inputs: Properties) -> tuple[Properties, list[Problem]]:
         """Fill in the connection's defaults, and look at the source."""
-        problems = [Problem(key, "unknown property") for key in sorted(inputs.keys() - _KEYS)]
+        problems = wanted.unknown_properties(inputs, _KEYS)
         problems += _source_problems(inputs.get("source"))
         if "remotePath" not in inputs:
             problems.append(Problem("remotePath", "missing required property"))
@@ -63,13 +59,12 @@ class CopyToRemote:
         return state
 
     async def _copy(self, operation: Operation, inputs: Properties) -> None:
-        from lab.toolchain.command.transfer import transfer  # noqa: PLC0415 (loads the SSH library)
+        from lab.toolchain.command.transfer import transfer
 
         source = plain(inputs.get("source"))
         target = wanted.text(inputs, "remotePath") or ""
         if self.faults.find("fail", operation.name):
-            message = f"failed to copy to remote path {target}: made to fail"
-            raise OperationError(message)
+            raise OperationError(f"failed to copy to remote path {target}: made to fail")
         async with connected(wanted.connection(inputs), operation, self.faults) as machine:
             if isinstance(source, dict) and isinstance(text := source.get("text"), str):
                 await transfer(machine, text.encode(), target)

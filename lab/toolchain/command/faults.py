@@ -7,11 +7,13 @@
     delay:GLOB[:COUNT]:TIME       TIME passes before the first attempt to connect
     fail:GLOB[:COUNT]             the command is not run and fails; for local commands too
 
-GLOB is matched against the resource's name (`dev-master-*`), COUNT is `once` or a number and counts the times a
-rule has acted; without it a rule acts always. TIME is `500ms` or `2s`. Counting starts anew with each run of the
-engine. Example: `KUBE_HA_FAULTS=drop:dev-master-2-converge:once,delay:*:2s`.
+GLOB is matched against the resource's name (`dev-master-*`), COUNT is `once` or a number and counts
+the times a rule has acted; without it a rule acts always. TIME is `500ms` or `2s`. Counting starts
+anew with each run of the engine. Example:
+`KUBE_HA_FAULTS=drop:dev-master-2-converge:once,delay:*:2s`.
 
-`KUBE_HA_CONNECTION_LOG` names a file that gets one line for every SSH connection opened: time, address, resource.
+`KUBE_HA_CONNECTION_LOG` names a file that gets one line for every SSH connection opened: time,
+address, resource.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ class Faults:
 
 
 def from_environment() -> Faults:
-    """The rules and the log the environment asks for. Raises ValueError naming the rule that is wrong."""
+    """Rules and log the environment asks for. Raises ValueError naming the rule that is wrong."""
     text = os.environ.get("KUBE_HA_FAULTS", "")
     log = os.environ.get("KUBE_HA_CONNECTION_LOG")
     return Faults(parse(text), Path(log) if log else None)

@@ -1,22 +1,24 @@
 """The SSH handshake: which keys are offered, which host key is accepted, what a refusal is called.
 
-Imported when the first connection is made, because the SSH library takes 0.3 s to load and most runs of the engine
-connect nowhere.
+Imported when the first connection is made, because the SSH library takes 0.3 s to load and most
+runs of the engine connect nowhere.
 """
 
 from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import asyncssh
 
 from lab.toolchain.command.connection import Connection, DialError
-from lab.toolchain.provider import OperationError
+from lab.toolchain.resources import OperationError
 
-# Go's preference, which decides the key that a server with several host keys shows. It is not narrowed to the type of
-# the pinned key: of a machine that has an ECDSA host key too, that is the one to pin.
+# Go's preference, which decides the key that a server with several host keys shows. It is not
+# narrowed to the type of the pinned key: of a machine that has an ECDSA host key too, that is the
+# one to pin.
 _HOST_KEY_ALGORITHMS = (
     "ecdsa-sha2-nistp256",
     "ecdsa-sha2-nistp384",
@@ -33,6 +35,12 @@ class Credentials:
 
     keys: list[asyncssh.SSHKeyPair]
     host_key: asyncssh.SSHKey | None
+    agent: asyncssh.SSHAgentClient | None
+
+    def close(self) -> None:
+        """Let go of the agent; its keys are of use up to the login only."""
+        if self.agent is not None:
+            self.agent.close()
 
 
 class _Client(asyncssh.SSHClient):
@@ -59,16 +67,16 @@ class _Client(asyncssh.SSHClient):
         return None if self._password is None else ""
 
     def kbdint_challenge_received(
-        self, name: str, instructions: str, lang: str, prompts: list[tuple[str, bool]]
+        self, name: str, instructions: str, lang: str, prompts: Sequence[tuple[str, bool]]
     ) -> list[str]:
         return [self._password or "" for _ in prompts]
 
 
 async def credentials(connection: Connection) -> Credentials:
-    """Parse keys and ask the agent. Raises OperationError at once: a wrong key does not get better by waiting."""
+    """Parse keys and ask the agent. Raises OperationError at once: waiting mends no wrong key."""
     keys: list[asyncssh.SSHKeyPair] = []
-    pinned = None
-    agent = connection.agent_socket_path or os.environ.get("SSH_AUTH_SOCK")
+    pinned = agent = None
+    path = connection.agent_socket_path or os.environ.get("SSH_AUTH_SOCK")
     try:
         if connection.private_key is not None:
             key = asyncssh.import_private_key(
@@ -77,15 +85,15 @@ async def credentials(connection: Connection) -> Credentials:
             keys += asyncssh.load_keypairs(key)
         if connection.host_key is not None:
             pinned = asyncssh.import_public_key(connection.host_key)
-        if agent:
-            keys += await (await asyncssh.connect_agent(agent)).get_keys()
+        if path:
+            agent = await asyncssh.connect_agent(path)
+            keys += await agent.get_keys()
     except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
-        message = f"ssh: {error}"
-        raise OperationError(message) from None
+        raise OperationError(f"ssh: {error}") from None
     except OSError as error:
-        message = f"dial unix {agent}: connect: {(error.strerror or str(error)).lower()}"
+        message = f"dial unix {path}: connect: {(error.strerror or str(error)).lower()}"
         raise OperationError(message) from None
-    return Credentials(keys, pinned)
+    return Credentials(keys, pinned, agent)
 
 
 async def handshake(
@@ -95,8 +103,8 @@ async def handshake(
 ) -> asyncssh.SSHClientConnection:
     """Log in over a TCP connection, or through a hop that is logged in already. Raises DialError.
 
-    There is no time limit, as there is none in the official plugin: a machine whose kernel accepts connections and
-    whose sshd is frozen holds an operation until somebody interrupts it.
+    There is no time limit, as there is none in the official plugin: a machine whose kernel accepts
+    connections and whose sshd is frozen holds an operation until somebody interrupts it.
     """
     client = _Client(offered.host_key, connection.password)
     direct = isinstance(way, socket.socket)
@@ -111,7 +119,8 @@ async def handshake(
             password=connection.password,
             client_keys=offered.keys or None,
             preferred_auth="publickey,password,keyboard-interactive",
-            # A function, so that no known_hosts file of this computer is read; the client above decides.
+            # A function, so that no known_hosts file of this computer is read; the client above
+            # decides.
             known_hosts=lambda *_: ([], [], []),
             server_host_key_algs=_HOST_KEY_ALGORITHMS,
             config=None,
@@ -122,9 +131,7 @@ async def handshake(
         raise DialError(_reason(error, client, connection, offered)) from None
 
 
-def _reason(
-    error: Exception, client: _Client, connection: Connection, offered: Credentials
-) -> str:
+def _reason(error: Exception, client: _Client, connection: Connection, offered: Credentials) -> str:
     """The failure in the words of the official plugin's SSH library."""
     if client.refused is not None:
         shown = f"{client.refused.get_algorithm()} {client.refused.get_fingerprint()}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from lab.toolchain.command.connection import (
     DEFAULT_DIAL_ERROR_LIMIT,
@@ -11,8 +11,8 @@ from lab.toolchain.command.connection import (
     DEFAULT_USER,
     Connection,
 )
-from lab.toolchain.command.output import LOGGING
-from lab.toolchain.provider import OperationError, Problem
+from lab.toolchain.command.output import LOGGING, Stream
+from lab.toolchain.resources import OperationError, Problem
 from lab.toolchain.values import UNKNOWN, Properties, Secret, Unknown, Value, plain
 
 _CONNECTION_DEFAULTS: Mapping[str, Value] = {
@@ -36,7 +36,7 @@ _REMOTE_KEYS = _COMMON_KEYS | {"connection"}
 
 
 def check_remote(inputs: Properties) -> tuple[Properties, list[Problem]]:
-    """Inputs of a remote command, with defaults, its connection secret as a whole; and what is wrong."""
+    """Inputs of a remote command, with defaults, its connection a secret; and what is wrong."""
     checked, problems = _check_common(inputs, _REMOTE_KEYS)
     checked["connection"], found = check_connection(inputs)
     return checked, problems + found
@@ -70,12 +70,18 @@ def check_connection(inputs: Properties) -> tuple[Value, list[Problem]]:
     return Secret(filled), problems
 
 
+def unknown_properties(
+    given: Mapping[str, Value], known: Collection[str], prefix: str = ""
+) -> list[Problem]:
+    """One problem for each name that the kind of resource does not have."""
+    return [Problem(prefix + key, "unknown property") for key in sorted(given.keys() - set(known))]
+
+
 def connection(properties: Properties) -> Connection:
     """The connection of a resource whose inputs were checked."""
     value = plain(properties.get("connection"))
     if not isinstance(value, dict):
-        message = "connection: missing required property"
-        raise OperationError(message)
+        raise OperationError("connection: missing required property")
     return _hop(value)
 
 
@@ -93,6 +99,11 @@ def texts(properties: Properties, key: str) -> dict[str, str]:
     return {name: item for name, item in value.items() if isinstance(item, str)}
 
 
+def shown(properties: Properties) -> frozenset[Stream]:
+    """The streams whose lines are shown while a command runs: both, unless `logging` says less."""
+    return LOGGING.get(text(properties, "logging") or "", LOGGING["stdoutAndStderr"])
+
+
 def words(properties: Properties, key: str) -> list[str]:
     """A list of strings, empty when it is not set."""
     value = plain(properties.get(key))
@@ -100,7 +111,7 @@ def words(properties: Properties, key: str) -> list[str]:
 
 
 def _check_common(inputs: Properties, known: set[str]) -> tuple[Properties, list[Problem]]:
-    problems = [Problem(key, "unknown property") for key in sorted(inputs.keys() - known)]
+    problems = unknown_properties(inputs, known)
     checked = {"addPreviousOutputInEnv": True, **inputs}
     logging = checked.get("logging")
     if isinstance(logging, str) and logging not in LOGGING:

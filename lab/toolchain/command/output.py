@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lab.toolchain.provider import Operation, OperationError
+from lab.toolchain.resources import Operation, OperationError
 
 Stream = Literal["stdout", "stderr"]
 
@@ -33,7 +33,7 @@ class Output:
     _line: bytearray = field(default_factory=bytearray)
 
     async def add(self, stream: Stream, data: bytes) -> None:
-        """Take what has arrived. Raises OperationError for a line no scanner of the official plugin takes."""
+        """Take what arrived. Raises OperationError for a line too long for the official plugin."""
         self._parts[stream] += data
         self._both += data
         if stream not in self.shown:
@@ -44,8 +44,11 @@ class Output:
             await self.operation.status(_text(line.removesuffix(b"\r")))
         self._line = rest
         if len(rest) >= _LINE_LIMIT:
-            # The official plugin hangs for ever here: better a failure in the lab than a surprise elsewhere.
-            message = f"a line of {len(rest)} bytes on {stream}: with logging on, 65535 are the limit"
+            # The official plugin hangs for ever here: better a failure in the lab than a surprise
+            # elsewhere.
+            message = (
+                f"a line of {len(rest)} bytes on {stream}: with logging on, 65535 are the limit"
+            )
             raise OperationError(message)
 
     async def end(self) -> None:
@@ -74,9 +77,9 @@ def _escaped(char: str) -> str:
     if char == " " or char.isprintable():
         return char
     code = ord(char)
-    if code < 0x80:  # noqa: PLR2004
+    if code < 0x80:
         return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def _text(data: bytes | bytearray) -> str:

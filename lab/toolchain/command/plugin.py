@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 
 from lab.toolchain import plugin
-from lab.toolchain.command import faults
+from lab.toolchain.command import faults, inputs
 from lab.toolchain.command.copy import CopyToRemote
-from lab.toolchain.command.local import LocalCommand
-from lab.toolchain.command.remote import RemoteCommand
-from lab.toolchain.provider import Kind
+from lab.toolchain.command.kind import Command
+from lab.toolchain.command.local import Local
+from lab.toolchain.command.remote import Remote
+from lab.toolchain.resources import Kind
 
 VERSION = "1.2.1"
 
@@ -17,12 +18,12 @@ VERSION = "1.2.1"
 def main() -> None:
     """Serve one engine."""
     try:
-        made = faults.from_environment()
+        found = faults.from_environment()
     except ValueError as error:
         raise SystemExit(str(error)) from None
     kinds: dict[str, Kind] = {
-        "command:local:Command": LocalCommand(made),
-        "command:remote:Command": RemoteCommand(made),
-        "command:remote:CopyToRemote": CopyToRemote(made),
+        "command:local:Command": Command(inputs.check_local, Local(found).execute),
+        "command:remote:Command": Command(inputs.check_remote, Remote(found).execute),
+        "command:remote:CopyToRemote": CopyToRemote(found),
     }
     plugin.main("command", VERSION, kinds, sys.argv[1:])

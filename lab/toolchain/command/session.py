@@ -15,7 +15,7 @@ _NO_STATUS = "wait: remote command exited without exit status or exit signal"
 
 
 class _Events(asyncssh.SSHClientSession[bytes]):
-    """What the server sends, in a queue; None at the end of the session or of the connection."""
+    """What the server sends, in a queue; None when session or connection end."""
 
     def __init__(self) -> None:
         self.arrived: asyncio.Queue[tuple[Stream, bytes] | None] = asyncio.Queue()
@@ -53,13 +53,15 @@ class Session:
     async def run(
         self, machine: asyncssh.SSHClientConnection, output: Output, drop: Rule | None
     ) -> str | None:
-        """Run to the end; None for success, else why not, in the words of the official plugin's SSH library.
+        """Run to the end; None for success, else why not, in the words of Go's SSH library.
 
-        The end is the end of the session: a child left in the background that keeps stdout holds it open.
+        The end is that of the session: a child in the background that keeps stdout holds it open.
         """
+        events = _Events()
+        variables: dict[str | bytes, str | bytes] = dict(self.environment.items())
         try:
-            channel, events = await machine.create_session(
-                _Events, self.command, env=dict(self.environment), encoding=None
+            channel, _ = await machine.create_session(
+                lambda: events, self.command, env=variables, encoding=None
             )
         except asyncssh.ChannelOpenError:
             return f"ssh: command {self.command} failed"

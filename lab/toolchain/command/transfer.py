@@ -1,4 +1,4 @@
-"""Copies over SFTP, with the official provider's rules for files, folders and what is there already."""
+"""Copies over SFTP, with the official rules for files, folders and what is there already."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 import asyncssh
 
-from lab.toolchain.provider import OperationError
+from lab.toolchain.resources import OperationError
 
 
 async def transfer(
@@ -14,8 +14,8 @@ async def transfer(
 ) -> None:
     """Copy text, a file or a folder. Raises OperationError.
 
-    A file goes into a folder that exists, else it is the target. A folder goes into the target under its own name,
-    which is made if need be. Text needs a target that is no folder.
+    A file goes into a folder that exists, else it is the target. A folder goes into the target
+    under its own name, which is made if need be. Text needs a target that is no folder.
     """
     try:
         async with machine.start_sftp_client() as sftp:
@@ -26,14 +26,15 @@ async def transfer(
             else:
                 await _file(sftp, source, target)
     except (asyncssh.Error, OSError) as error:
-        message = f"failed to copy to remote path {target}: {error}"
-        raise OperationError(message) from None
+        raise OperationError(f"failed to copy to remote path {target}: {error}") from None
 
 
 async def _text(sftp: asyncssh.SFTPClient, text: bytes, target: str) -> None:
     if await sftp.isdir(target):
-        message = f"remote path {target} is a directory; when using a text asset, remotePath must be a file path"
-        raise OperationError(message)
+        raise OperationError(
+            f"remote path {target} is a directory; "
+            "when using a text asset, remotePath must be a file path"
+        )
     async with sftp.open(target, "wb") as remote:
         await remote.write(text)
 
@@ -55,5 +56,4 @@ async def _folder(sftp: asyncssh.SFTPClient, source: Path, target: str) -> None:
         elif not await sftp.exists(remote):
             await sftp.mkdir(remote)
         elif not await sftp.isdir(remote):
-            message = f"remote path {remote} exists but is not a directory"
-            raise OperationError(message)
+            raise OperationError(f"remote path {remote} exists but is not a directory")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
 
-from lab.toolchain.provider import Difference, Operation, OperationError, Problem, compare
+from lab.toolchain.resources import Difference, Operation, OperationError, Problem, compare
 from lab.toolchain.tls import issue, keys
 from lab.toolchain.values import UNKNOWN, Properties, Secret, Unknown, Value, plain
 
@@ -28,7 +28,7 @@ _ISSUED = ("certPem", "validityStartTime", "validityEndTime")
 
 @dataclass(frozen=True, slots=True)
 class _Certificates:
-    """What the three kinds share: which inputs there are, and that almost every change makes a new one."""
+    """What the three kinds share: inputs, and that almost every change makes a new one."""
 
     inputs: frozenset[str]
     required: tuple[str, ...]
@@ -54,7 +54,7 @@ class _Certificates:
         return checked, problems
 
     def diff(self, old: Properties, new: Properties, state: Properties) -> Difference:
-        """A change replaces, except of `earlyRenewalHours`; and a certificate that is due replaces itself."""
+        """A change replaces, but of `earlyRenewalHours`; one that is due replaces itself."""
         filled_old = {**self.defaults, **old}
         filled_new = {**self.defaults, **new}
         found = compare(filled_old, filled_new, replacing=self.inputs - _IN_PLACE)
@@ -77,7 +77,7 @@ class _Certificates:
         return {**state, **self.defaults, **inputs}
 
     async def delete(self, operation: Operation, state: Properties) -> None:
-        """Forgetting the certificate is all there is to do; it stays valid until its time is over."""
+        """Forgetting it is all there is to do; it stays valid until its time is over."""
 
     def read(self, state: Properties) -> Properties:
         """What is there is in the state; whether it is due is looked at anew."""
@@ -109,7 +109,8 @@ class LocallySignedKind(_Certificates):
         key = keys.load(_key_text(wanted, "caPrivateKeyPem"), "CA private key PEM")
         if not issue.is_ca(ca):
             await operation.warn(
-                "Certificate provided as Authority does not appear to be a valid Certificate Authority. "
+                "Certificate provided as Authority does not appear to be a valid "
+                "Certificate Authority. "
                 "The resulting certificate might fail certificate validation."
             )
         names = issue.requested_names(request)
@@ -186,8 +187,7 @@ def _text(properties: Properties, key: str) -> str:
     value = plain(properties.get(key))
     if isinstance(value, str):
         return value
-    message = f"{key}: missing required property"
-    raise OperationError(message)
+    raise OperationError(f"{key}: missing required property")
 
 
 def _key_text(properties: Properties, key: str) -> str:

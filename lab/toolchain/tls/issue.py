@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import TypeGuard
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -16,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
 
-from lab.toolchain.provider import OperationError
+from lab.toolchain.resources import OperationError
 from lab.toolchain.tls.keys import PrivateKey
 from lab.toolchain.values import Properties, Value, plain
 
@@ -71,14 +72,15 @@ class Template:
     with_authority_key_id: bool
 
     @classmethod
-    def of(
-        cls, inputs: Properties, subject: x509.Name, names: list[x509.GeneralName]
-    ) -> Template:
+    def of(cls, inputs: Properties, subject: x509.Name, names: list[x509.GeneralName]) -> Template:
         """From the inputs of a certificate. Raises OperationError for a CA without a subject."""
         is_ca = plain(inputs.get("isCaCertificate")) is True
         if is_ca and not list(subject):
-            message = "Must contain at least one Distinguished Name when creating Certificate Authority (CA)"
-            raise OperationError(message)
+            raise OperationError(
+                "Invalid Certificate Subject: "
+                "Must contain at least one Distinguished Name "
+                "when creating Certificate Authority (CA)"
+            )
         hours, uses = plain(inputs.get("validityPeriodHours")), plain(inputs.get("allowedUses"))
         longest = plain(inputs.get("maxPathLength"))
         return cls(
@@ -96,29 +98,37 @@ class Template:
 
 def subject(value: Value) -> x509.Name:
     """A subject from the input of that name; empty when there is none."""
+    given = value if isinstance(value, dict) else {}
     found: list[x509.NameAttribute[str | bytes]] = []
-    for key, oid in _SUBJECT.items() if isinstance(value, dict) else ():
-        item = value.get(key)
+    for key, oid in _SUBJECT.items():
+        item = given.get(key)
         texts = item if isinstance(item, list) else [item]
-        found += [x509.NameAttribute(oid, text) for text in texts if isinstance(text, str) and text]
+        try:
+            found += [x509.NameAttribute(oid, text) for text in texts if _is_filled(text)]
+        except ValueError as error:
+            raise OperationError(f"Invalid Certificate Subject: {key}: {error}") from None
     return x509.Name(found)
 
 
 def alternative_names(inputs: Properties) -> list[x509.GeneralName]:
-    """DNS names, IP addresses and URIs, in this order. Raises OperationError for what is no IP address."""
+    """DNS names, IP addresses and URIs, in this order. Raises OperationError for a wrong one."""
 
     def listed(key: str) -> list[str]:
         value = plain(inputs.get(key))
         return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
-    names: list[x509.GeneralName] = [x509.DNSName(name) for name in listed("dnsNames")]
+    try:
+        names: list[x509.GeneralName] = [x509.DNSName(name) for name in listed("dnsNames")]
+        uris = [x509.UniformResourceIdentifier(uri) for uri in listed("uris")]
+    except ValueError as error:
+        raise OperationError(f"Invalid DNS name or URI: {error}") from None
     for text in listed("ipAddresses"):
         try:
             names.append(x509.IPAddress(ipaddress.ip_address(text)))
         except ValueError:
             message = f'Invalid IP address: Failed to parse "{text}"'
             raise OperationError(message) from None
-    return names + [x509.UniformResourceIdentifier(uri) for uri in listed("uris")]
+    return [*names, *uris]
 
 
 def requested_names(request: x509.CertificateSigningRequest) -> list[x509.GeneralName]:
@@ -183,8 +193,7 @@ def load_certificate(text: str) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(text.encode())
     except ValueError as error:
-        message = f"Failed to parse CA certificate PEM: {error}"
-        raise OperationError(message) from None
+        raise OperationError(f"Failed to parse CA certificate PEM: {error}") from None
 
 
 def load_request(text: str) -> x509.CertificateSigningRequest:
@@ -192,8 +201,7 @@ def load_request(text: str) -> x509.CertificateSigningRequest:
     try:
         return x509.load_pem_x509_csr(text.encode())
     except ValueError as error:
-        message = f"Failed to parse certificate request PEM: {error}"
-        raise OperationError(message) from None
+        raise OperationError(f"Failed to parse certificate request PEM: {error}") from None
 
 
 def is_ca(certificate: x509.Certificate) -> bool:
@@ -208,6 +216,10 @@ def is_ca(certificate: x509.Certificate) -> bool:
 def pem(certificate: x509.Certificate) -> str:
     """PEM, with a newline at its end."""
     return certificate.public_bytes(Encoding.PEM).decode()
+
+
+def _is_filled(value: Value) -> TypeGuard[str]:
+    return isinstance(value, str) and value != ""
 
 
 def _key_usage(uses: list[str]) -> x509.KeyUsage | None:
@@ -237,9 +249,7 @@ def _key_id(public_key: CertificatePublicKeyTypes) -> bytes:
     return x509.SubjectKeyIdentifier.from_public_key(public_key).digest
 
 
-def _authority_key_id(
-    template: Template, ca: x509.Certificate | None, own: bytes
-) -> bytes | None:
+def _authority_key_id(template: Template, ca: x509.Certificate | None, own: bytes) -> bytes | None:
     """The issuer's key ID: always where the issuer has one, of itself only when asked for."""
     if ca is None:
         return own if template.with_authority_key_id and template.with_subject_key_id else None
@@ -253,6 +263,7 @@ def _hash_for(key: PrivateKey) -> hashes.SHA256 | hashes.SHA384 | hashes.SHA512 
     if isinstance(key, rsa.RSAPrivateKey):
         return hashes.SHA256()
     if isinstance(key, ec.EllipticCurvePrivateKey):
-        wider = {"secp384r1": hashes.SHA384(), "secp521r1": hashes.SHA512()}
-        return wider.get(key.curve.name, hashes.SHA256())
+        if key.curve.name == "secp384r1":
+            return hashes.SHA384()
+        return hashes.SHA512() if key.curve.name == "secp521r1" else hashes.SHA256()
     return None

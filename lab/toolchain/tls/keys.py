@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from lab.toolchain.provider import Difference, Operation, OperationError, Problem, compare
+from lab.toolchain.resources import Difference, Operation, OperationError, Problem, compare
 from lab.toolchain.values import UNKNOWN, Properties, Secret, Value, plain
 
 PrivateKey: TypeAlias = "rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey"
@@ -84,14 +84,12 @@ def load(pem: str, what: str) -> PrivateKey:
     try:
         key = serialization.load_pem_private_key(pem.encode(), None)
     except (ValueError, TypeError):
-        message = f"Failed to parse {what}: no unencrypted private key in PEM format"
-        raise OperationError(message) from None
-    if isinstance(
-        key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
-    ):
+        raise OperationError(
+            f"Failed to parse {what}: no unencrypted private key in PEM format"
+        ) from None
+    if isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey):
         return key
-    message = f"Failed to parse {what}: unsupported key algorithm"
-    raise OperationError(message)
+    raise OperationError(f"Failed to parse {what}: unsupported key algorithm")
 
 
 def algorithm(key: PrivateKey) -> str:
@@ -111,8 +109,7 @@ def _generate(inputs: Properties) -> PrivateKey:
         case "ED25519":
             return ed25519.Ed25519PrivateKey.generate()
         case other:
-            message = f"Invalid Key Algorithm: Key Algorithm {other!r} is not supported"
-            raise OperationError(message)
+            raise OperationError(f"Invalid Key Algorithm: Key Algorithm {other!r} is not supported")
 
 
 def _private(key: PrivateKey) -> Properties:

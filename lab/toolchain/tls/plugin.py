@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from lab.toolchain import plugin
-from lab.toolchain.provider import Kind
+from lab.toolchain.resources import Kind
 from lab.toolchain.tls.certificates import LOCALLY_SIGNED, REQUEST, SELF_SIGNED
 from lab.toolchain.tls.keys import PrivateKeyKind
 
