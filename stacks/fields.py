@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
 from stacks import values
@@ -13,25 +14,34 @@ Role = Literal["etcd", "master", "worker"]
 Arch = Literal["amd64", "arm64"]
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
-Version = Annotated[str, AfterValidator(values.version)]
-ClusterName = Annotated[str, AfterValidator(values.cluster_name)]
-DnsLabel = Annotated[str, AfterValidator(values.dns_label)]
-DnsName = Annotated[str, AfterValidator(values.dns_name)]
-Ipv4 = Annotated[str, AfterValidator(values.ipv4)]
-Cidr = Annotated[str, AfterValidator(values.cidr)]
-Host = Annotated[str, AfterValidator(values.host)]
-Endpoint = Annotated[str, AfterValidator(values.endpoint)]
-Url = Annotated[str, AfterValidator(values.url)]
-BaseUrl = Annotated[str, AfterValidator(values.base_url)]
-NoProxy = Annotated[str, AfterValidator(values.no_proxy)]
-SubjectName = Annotated[str, AfterValidator(values.subject_name)]
-User = Annotated[str, AfterValidator(values.user)]
-FilePath = Annotated[str, AfterValidator(values.path)]
-HostKey = Annotated[str, AfterValidator(values.host_key)]
-LabelKey = Annotated[str, AfterValidator(values.label_key)]
-LabelValue = Annotated[str, AfterValidator(values.label_value)]
-Flag = Annotated[str, AfterValidator(values.flag)]
-FlagValue = Annotated[str, AfterValidator(values.flag_value)]
+
+def _text(kind: str, form: re.Pattern[str] | None = None) -> WithJsonSchema:
+    """How an editor sees a text: the word for it, and what may be typed."""
+    limits = {} if form is None else {"pattern": f"^(?:{form.pattern})$"}
+    return WithJsonSchema({"type": "string", "format": kind, **limits})
+
+
+Version = Annotated[str, AfterValidator(values.version), _text("version", values.VERSION)]
+ClusterName = Annotated[
+    str, AfterValidator(values.cluster_name), _text("cluster name", values.LABEL)
+]
+DnsLabel = Annotated[str, AfterValidator(values.dns_label), _text("name", values.LABEL)]
+DnsName = Annotated[str, AfterValidator(values.dns_name), _text("DNS name", values.SUBDOMAIN)]
+Ipv4 = Annotated[str, AfterValidator(values.ipv4), _text("IPv4 address")]
+Cidr = Annotated[str, AfterValidator(values.cidr), _text("IPv4 network")]
+Host = Annotated[str, AfterValidator(values.host), _text("address or name")]
+Endpoint = Annotated[str, AfterValidator(values.endpoint), _text("host[:port]")]
+Url = Annotated[str, AfterValidator(values.url), _text("URL")]
+BaseUrl = Annotated[str, AfterValidator(values.base_url), _text("URL without path")]
+NoProxy = Annotated[str, AfterValidator(values.no_proxy), _text("host, domain or network")]
+SubjectName = Annotated[str, AfterValidator(values.subject_name), _text("address or name")]
+User = Annotated[str, AfterValidator(values.user), _text("login name", values.USER)]
+FilePath = Annotated[str, AfterValidator(values.path), _text("file", values.PATH)]
+HostKey = Annotated[str, AfterValidator(values.host_key), _text("OpenSSH public key")]
+LabelKey = Annotated[str, AfterValidator(values.label_key), _text("label key")]
+LabelValue = Annotated[str, AfterValidator(values.label_value), _text("label value")]
+Flag = Annotated[str, AfterValidator(values.flag), _text("flag", values.FLAG)]
+FlagValue = Annotated[str, AfterValidator(values.flag_value), _text("flag value")]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 

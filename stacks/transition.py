@@ -6,11 +6,13 @@ the cluster lies between both, so each rule must hold from either end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from stacks import versions
-from stacks.plan import Plan
+from stacks.plan import Node, Plan
 from stacks.problems import Problem
 
 FORMAT = 1  # of the memory; a change of its meaning needs another number
@@ -43,7 +45,7 @@ class _Machine:
     pool: str
     roles: tuple[str, ...]
     address: str
-    host_key: str | None
+    fingerprint: str | None  # of the host key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,21 +57,30 @@ class _Memory:
 
 def memory(plan: Plan) -> dict[str, object]:
     """What to remember of a success: plain JSON values without secrets, read back by `check`."""
-    nodes: dict[str, object] = {
-        node.name: {
-            "pool": node.pool,
-            "roles": list(node.roles),
-            "address": node.address,
-            "hostKey": node.ssh.host_key if node.ssh else None,
-        }
-        for node in plan.nodes
-    }
+    pools: dict[str, dict[str, object]] = {}
+    for node in plan.nodes:
+        pool = pools.setdefault(node.pool, {"roles": list(node.roles), "machines": {}})
+        machines = pool["machines"]
+        if isinstance(machines, dict):
+            machines[node.name] = _identity_of(node)
     return {
         "format": FORMAT,
         "kubernetes": plan.spec.cluster.kubernetes,
         "fixed": _fixed(plan),
-        "nodes": nodes,
+        "pools": pools,
     }
+
+
+def _identity_of(node: Node) -> str:
+    """`address` or `address SHA256:...`, short because the state holds it for every node."""
+    key = node.ssh.host_key if node.ssh else None
+    return node.address if key is None else f"{node.address} {fingerprint(key)}"
+
+
+def fingerprint(host_key: str) -> str:
+    """A public key's fingerprint as `ssh-keygen -l` prints it."""
+    digest = hashlib.sha256(base64.b64decode(host_key.split()[1])).digest()
+    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
 
 
 def check(previous: Mapping[str, object] | None, plan: Plan) -> None:
@@ -156,9 +167,9 @@ def _identity(before: _Memory, plan: Plan) -> list[Problem]:
         if old.address != node.address:
             text = f"{node.name} moves from {old.address} to {node.address}"
             out.append(Problem(path, f"{text}, which is another machine; {way}"))
-        key = node.ssh.host_key if node.ssh else None
-        if old.host_key is not None and key is not None and old.host_key != key:
-            text = f"{node.name} shows another host key than the machine that was adopted"
+        shown = _identity_of(node).partition(" ")[2]
+        if old.fingerprint and shown and old.fingerprint != shown:
+            text = f"{node.name} has host key {shown}, the machine adopted has {old.fingerprint}"
             out.append(Problem(path, f"{text}; put the old key back, or {way}"))
         if old.roles != node.roles:
             roles = f"[{', '.join(old.roles)}] to [{', '.join(node.roles)}]"
@@ -200,27 +211,37 @@ def _leaving(before: _Memory, names: list[str], *, stay: int, what: str) -> list
 
 def _read(previous: Mapping[str, object]) -> _Memory:
     """The memory, typed. Raises TransitionError when it is not what `memory` wrote."""
-    found, fixed, nodes = previous.get("format"), previous.get("fixed"), previous.get("nodes")
+    found, fixed, pools = previous.get("format"), previous.get("fixed"), previous.get("pools")
     version = previous.get("kubernetes")
-    # The engine's outputs hold numbers as floats.
-    if found != FORMAT or not isinstance(fixed, Mapping) or not isinstance(nodes, Mapping):
+    if found != FORMAT or not isinstance(fixed, Mapping) or not isinstance(pools, Mapping):
         raise TransitionError([_unreadable(f"format {found!r}")])
     if not isinstance(version, str):
         raise TransitionError([_unreadable("no Kubernetes version")])
-    machines = {str(name): _machine(str(name), entry) for name, entry in nodes.items()}
+    machines = {
+        name: machine
+        for pool, entry in pools.items()
+        for name, machine in _machines(str(pool), entry)
+    }
     return _Memory(kubernetes=version, fixed=dict(fixed), machines=machines)
 
 
-def _machine(name: str, entry: object) -> _Machine:
-    if not isinstance(entry, Mapping) or not isinstance(entry.get("roles"), list | tuple):
-        raise TransitionError([_unreadable(f"node {name!r}")])
-    key = entry.get("hostKey")
-    return _Machine(
-        pool=str(entry.get("pool")),
-        roles=tuple(str(role) for role in entry["roles"]),
-        address=str(entry.get("address")),
-        host_key=None if key is None else str(key),
-    )
+def _machines(pool: str, entry: object) -> Iterator[tuple[str, _Machine]]:
+    if not isinstance(entry, Mapping):
+        raise TransitionError([_unreadable(f"pool {pool!r}")])
+    roles, machines = entry.get("roles"), entry.get("machines")
+    if not isinstance(roles, list | tuple) or not isinstance(machines, Mapping):
+        raise TransitionError([_unreadable(f"pool {pool!r}")])
+    for name, identity in machines.items():
+        address, _, key = str(identity).partition(" ")
+        yield (
+            str(name),
+            _Machine(
+                pool=pool,
+                roles=tuple(str(role) for role in roles),
+                address=address,
+                fingerprint=key or None,
+            ),
+        )
 
 
 def _unreadable(what: str) -> Problem:

@@ -11,15 +11,13 @@ import binascii
 import re
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, NetmaskValueError
 
-_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-_SUBDOMAIN = re.compile(
-    r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*"
-)
+LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 _QUALIFIED = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-_VERSION = re.compile(r"(0|[1-9][0-9]{0,3})(\.(0|[1-9][0-9]{0,3})){2}")
-_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-_PATH = re.compile(r"[A-Za-z0-9_.~/@+-][A-Za-z0-9_.~/@+ -]{0,254}")
-_FLAG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+VERSION = re.compile(r"(0|[1-9][0-9]{0,3})(\.(0|[1-9][0-9]{0,3})){2}")
+USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
+PATH = re.compile(r"[A-Za-z0-9_.~/@+-][A-Za-z0-9_.~/@+ -]{0,254}")
+FLAG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 # No quote, backslash, dollar, backtick or control character: safe inside any quoting there is.
 _FLAG_VALUE = re.compile(r"[A-Za-z0-9_.,:;=/@%+~*\[\](){}|<>?!&^# -]{0,1024}")
 _URL = re.compile(r"https?://(?P<endpoint>[^/?#]+)(?P<path>(/[A-Za-z0-9_.~-]+)*)/?")
@@ -35,16 +33,16 @@ KEY_TYPES = (
 
 def version(text: str) -> str:
     """A release as `1.36.3`."""
-    if _VERSION.fullmatch(text):
+    if VERSION.fullmatch(text):
         return text
-    if _VERSION.fullmatch(text.removeprefix("v")):
+    if VERSION.fullmatch(text.removeprefix("v")):
         raise ValueError(f"{_short(text)}: write it without the v, as {text.removeprefix('v')!r}")
     raise ValueError(f"{_short(text)} is no version; write major.minor.patch, as '1.36.3'")
 
 
 def dns_label(text: str) -> str:
     """RFC 1123 label: what Kubernetes allows as the name of most objects."""
-    if not _LABEL.fullmatch(text):
+    if not LABEL.fullmatch(text):
         raise ValueError(
             f"{_short(text)} is no RFC 1123 label; use 1 to 63 of a-z, 0-9 and '-', "
             "not '-' at an end"
@@ -65,7 +63,7 @@ def cluster_name(text: str) -> str:
 
 def dns_name(text: str) -> str:
     """RFC 1123 subdomain: labels with dots between, at most 253 characters."""
-    if len(text) > 253 or not _SUBDOMAIN.fullmatch(text):
+    if len(text) > 253 or not SUBDOMAIN.fullmatch(text):
         raise ValueError(
             f"{_short(text)} is no DNS name; use a-z, 0-9, '-' and dots between labels"
         )
@@ -162,14 +160,14 @@ def subject_name(text: str) -> str:
 
 def user(text: str) -> str:
     """A Linux login name."""
-    if not _USER.fullmatch(text):
+    if not USER.fullmatch(text):
         raise ValueError(f"{_short(text)} is no login name; use a-z, 0-9, '_' and '-'")
     return text
 
 
 def path(text: str) -> str:
     """A file on this computer: relative to the project, absolute, or from `~`."""
-    if not _PATH.fullmatch(text):
+    if not PATH.fullmatch(text):
         raise ValueError(f"{_short(text)} is no plain path; use letters, digits and _ . ~ / @ + -")
     return text
 
@@ -230,7 +228,7 @@ def label_value(text: str) -> str:
 
 def flag(text: str) -> str:
     """Name of a component's flag, without dashes before it."""
-    if not _FLAG.fullmatch(text):
+    if not FLAG.fullmatch(text):
         raise ValueError(f"{_short(text)} is no flag; write its name without dashes before, as 'v'")
     return text
 

@@ -1,0 +1,143 @@
+"""What a stack file may hold, for editors (JSON schema) and for readers (docs/config.md).
+
+`python -m stacks.reference` writes both files from the model; `--check` only says whether they are
+those of the model.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from stacks.schema import Json, mapping, stack_schema, text
+
+ROOT = Path(__file__).resolve().parent.parent
+SCHEMA = ROOT / "docs" / "stack.schema.json"
+TABLES = ROOT / "docs" / "config.md"
+
+_INTRO = """# What a stack file may hold
+
+<!-- Made by `python -m stacks.reference` from the model in stacks/; edit it there. -->
+
+A stack file is `Pulumi.<stack>.yaml`; every key below stands under `config:` with `kube-ha:` before
+it. Unknown keys are refused. `python -m stacks Pulumi.<stack>.yaml` checks a file and prints its
+plan, without an engine. Editors that know YAML schemas check while you type: the first line of the
+stack files of this project names `docs/stack.schema.json`.
+"""
+
+
+def files() -> dict[Path, str]:
+    """The text of both files, by path."""
+    schema = stack_schema()
+    return {SCHEMA: json.dumps(schema, indent=2) + "\n", TABLES: _tables(schema)}
+
+
+def _tables(schema: Json) -> str:
+    definitions = mapping(schema["$defs"])
+    lines = [_INTRO]
+    config = mapping(mapping(mapping(schema["properties"])["config"])["properties"])
+    for key, entry in config.items():
+        lines += _section(key.removeprefix("kube-ha:"), mapping(entry), definitions)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _section(path: str, entry: Json, definitions: Json) -> Iterator[str]:
+    """Heading and table of one mapping of the config, then those of the mappings in it."""
+    path, section = _target(path, entry, definitions)
+    if section is None:
+        return
+    yield f"## `{path}`\n"
+    yield _sentence(text(entry, "description")) + "\n"
+    yield "| key | value | default | meaning |"
+    yield "|---|---|---|---|"
+    properties = mapping(section["properties"])
+    required = section.get("required", [])
+    for key, field in properties.items():
+        yield _row(key, mapping(field), definitions, is_required=key in str(required))
+    yield ""
+    for key, field in properties.items():
+        yield from _section(f"{path}.{key}", mapping(field), definitions)
+
+
+def _target(path: str, entry: Json, definitions: Json) -> tuple[str, Json | None]:
+    """The mapping that a field holds, and its path: `pools.<name>`, `machines.ssh`, `hosts[]`."""
+    entry = _without_null(entry)
+    if "$ref" in entry:
+        return path, mapping(definitions[text(entry, "$ref").rpartition("/")[2]])
+    if "items" in entry:
+        return _target(f"{path}[]", mapping(entry["items"]), definitions)
+    for inner in _of_mapping(entry):
+        return _target(f"{path}.<name>", inner, definitions)
+    return path, None
+
+
+def _of_mapping(entry: Json) -> Iterator[Json]:
+    """The schemas of the values of a mapping whose keys are the user's."""
+    if isinstance(entry.get("additionalProperties"), Mapping):
+        yield mapping(entry["additionalProperties"])
+    yield from (mapping(value) for value in mapping(entry.get("patternProperties", {})).values())
+
+
+def _without_null(entry: Json) -> Json:
+    """The value of an optional field."""
+    for option in (mapping(part) for part in _list(entry.get("anyOf", []))):
+        if option.get("type") != "null":
+            return option
+    return entry
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _row(key: str, field: Json, definitions: Json, *, is_required: bool) -> str:
+    default = "**required**" if is_required else _default(field, definitions)
+    meaning = text(field, "description").replace("|", "\\|").replace("<", "&lt;")
+    return f"| `{key}` | {_kind(_without_null(field))} | {default} | {meaning} |"
+
+
+def _default(field: Json, definitions: Json) -> str:
+    value = field.get("default")
+    if _target("", field, definitions)[1] is not None or value in (None, {}, []):
+        return ""
+    return f"`{json.dumps(value)}`"
+
+
+def _kind(field: Json) -> str:
+    """The value of a field in words: `1 to 8`, `lab, adopt`, `list of IPv4 address`."""
+    if "enum" in field:
+        return ", ".join(str(value) for value in _list(field["enum"]))
+    if "const" in field:
+        return str(field["const"])
+    if "minimum" in field and "maximum" in field:
+        return f"{field['minimum']} to {field['maximum']}"
+    if "format" in field:
+        return text(field, "format")
+    if "items" in field:
+        item = mapping(field["items"])
+        return "list" if "$ref" in item else f"list of {_kind(item)}"
+    kinds = {"boolean": "true, false", "object": "mapping", "": "mapping"}
+    kind = text(field, "type")
+    return kinds.get(kind, kind)
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def main(arguments: list[str]) -> int:
+    """Write both files; with --check only name those that are stale, and return 1."""
+    stale = [path for path, new in files().items() if not path.exists() or path.read_text() != new]
+    for path in stale:
+        if "--check" in arguments:
+            name = path.relative_to(ROOT)
+            sys.stderr.write(f"{name} is stale; run `python -m stacks.reference`\n")
+        else:
+            path.write_text(files()[path])
+    return 1 if stale and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
