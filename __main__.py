@@ -36,6 +36,6 @@ args = ClusterArgs(
     files=files,
     machines=lab.machines(wanted) if in_lab else adopted.machines(wanted),
     pki=Pki(f"{name}-pki", wanted),
-    remembered=last_applied.nodes(previous),
+    remembered=transition.nodes(previous),
 )
 outputs.export(Cluster(name, args), args)

@@ -29,14 +29,6 @@ def read() -> dict[str, object] | None:
     return memory
 
 
-def nodes(memory: Mapping[str, object] | None) -> frozenset[str] | None:
-    """Names of the nodes of the last success; None before the first."""
-    if memory is None:
-        return None
-    listed = memory.get("nodes")
-    return frozenset(str(name) for name in listed) if isinstance(listed, Mapping) else frozenset()
-
-
 def remember(memory: Mapping[str, object], gate: remote.Command) -> pulumi.Output[str]:
     """The memory to export, known only when the gate has passed.
 

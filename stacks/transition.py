@@ -102,6 +102,11 @@ def check(previous: Mapping[str, object] | None, plan: Plan) -> None:
         raise TransitionError(sorted(set(found)))
 
 
+def nodes(previous: Mapping[str, object] | None) -> frozenset[str] | None:
+    """Names of the nodes of the last success; None before the first. Raises TransitionError."""
+    return None if previous is None else frozenset(_read(previous).machines)
+
+
 def _fixed(plan: Plan) -> dict[str, object]:
     spec = plan.spec
     lab = spec.machines.provider == "lab"
