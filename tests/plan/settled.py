@@ -1,0 +1,80 @@
+"""Stacks after a first successful up, and what an edit of their config changes."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from stacks import artifacts
+from stacks.plan import Plan, plan
+from stacks.spec import load
+from tests.plan.recording import Change, Engine, Run
+
+Config = Mapping[str, object]
+
+
+class Stacks:
+    """Makes engines. A config's first up is run once; those who ask get a fork."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made: dict[str, tuple[Engine, Run]] = {}
+        bundle = folder / ".local/bundle"
+        bundle.mkdir(parents=True)
+        # The sums of files that nobody downloads here; every Kubernetes version has an own set.
+        self._manifest = bundle / "manifest.json"
+
+    def new(self, config: Config) -> Engine:
+        """A stack that was never applied, in a checkout that has the bundle for it."""
+        wanted = plan(load(config, read_keys=False))
+        self._manifest.write_text(json.dumps({"files": _sums(wanted)}))
+        return Engine(self._folder)
+
+    def settled(self, config: Config) -> tuple[Engine, Run]:
+        """A stack of that config after one up, and this up."""
+        key = json.dumps(config, sort_keys=True)
+        if key not in self._made:
+            engine = self.new(config)
+            self._made[key] = (engine, engine.up(config))
+        engine, run = self._made[key]
+        return engine.fork(), run
+
+
+def _sums(wanted: Plan) -> dict[str, dict[str, object]]:
+    upstream = dataclasses.replace(wanted, mirror=None)
+    return {
+        file.upstream: {"sha256": f"{number:064x}", "size": 1}
+        for arch in sorted({node.arch for node in wanted.nodes})
+        for number, file in enumerate(artifacts.files(upstream, arch).values())
+    }
+
+
+def assert_changes(stacks: Stacks, before: Config, after: Config, expected: Collection[str]) -> Run:
+    """The edit changes exactly the expected resources (`~ dev-gate`), and an up after it nothing."""
+    engine, _ = stacks.settled(before)
+    run = engine.up(after)
+    assert_exactly(run, expected)
+    assert_exactly(engine.up(after), [])
+    return run
+
+
+def assert_exactly(run: Run, expected: Collection[str]) -> None:
+    """The run changed these resources, in any order, and no others."""
+    found = {str(change): change for change in run.changes}
+    lines = [f"  missing   {name}" for name in sorted(set(expected) - set(found))]
+    for name in sorted(set(found) - set(expected)):
+        lines.append(f"  unwanted  {name}   {', '.join(found[name].paths)}")
+        lines += [f"            {line}" for line in _lines(found[name])]
+    assert not lines, "the edit does not change what it should:\n" + "\n".join(lines)
+
+
+def _lines(change: Change) -> list[str]:
+    """The lines of stdin that differ, the first few."""
+    if change.before is None or change.after is None:
+        return []
+    old, new = (resource.text("stdin").splitlines() for resource in (change.before, change.after))
+    differing = difflib.unified_diff(old, new, lineterm="", n=0)
+    return [line for line in differing if not line.startswith(("---", "+++", "@@"))][:8]

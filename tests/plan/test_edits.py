@@ -1,0 +1,223 @@
+"""Which resources an edit of the config changes: these, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+from tests.plan.settled import Stacks, assert_changes
+from tests.unit.configs import adopted, host, lab
+
+Edits = Mapping[str, object]
+
+MASTERS = ["master-1", "master-2", "master-3"]
+WORKERS = ["worker-1", "worker-2"]
+# Every change passes the list of nodes and the gate, and is remembered only then.
+GATE = ["~ dev-nodes", "~ dev-gate"]
+
+
+def marked(mark: str, phases: str, nodes: Iterable[str], cluster: str = "dev") -> list[str]:
+    return [f"{mark} {cluster}-{node}-{phase}" for node in nodes for phase in phases.split()]
+
+
+def prepared_again(nodes: Iterable[str]) -> list[str]:
+    """The node phase, and before it the scripts, whose copy is its attempt stamp."""
+    return [*marked("!", "scripts", nodes), *marked("~", "node", nodes)]
+
+
+def stamped(phase: str, nodes: Iterable[str]) -> list[str]:
+    """A phase that has an attempt stamp of its own."""
+    return [*marked("!", f"{phase}-attempt", nodes), *marked("~", phase, nodes)]
+
+
+def pair(node: str, leaf: str, cluster: str = "dev") -> list[str]:
+    """A leaf's key, request and certificate."""
+    name = f"+ {cluster}-pki-{node}-{leaf}"
+    return [f"{name}-key", f"{name}-request", name]
+
+
+def new_worker(node: str) -> list[str]:
+    return marked("+", "machine scripts preflight node join", [node])
+
+
+def new_master(node: str) -> list[str]:
+    leafs = "apiserver apiserver-kubelet-client front-proxy-client apiserver-etcd-client"
+    members = "etcd-server etcd-peer etcd-client"
+    phases = "machine scripts preflight node etcd-keys etcd master-shared-keys master-keys master"
+    stamps = "etcd-keys etcd master-shared-keys master-keys master".split()
+    return [
+        *(line for leaf in f"{leafs} {members}".split() for line in pair(node, leaf)),
+        *marked("+", phases, [node]),
+        *marked("+", " ".join(f"{phase}-attempt" for phase in stamps), [node]),
+    ]
+
+
+LAB = [
+    pytest.param({}, {}, [], id="no edit, no change"),
+    pytest.param(
+        {},
+        {"pools.worker.count": 3},
+        [*new_worker("worker-3"), "~ dev-join-token", *GATE],
+        id="one worker more touches that worker, the token and the gate; no HAProxy",
+    ),
+    pytest.param(
+        {"pools.worker.count": 3},
+        {"pools.worker.count": 2},
+        [*marked("-", "machine scripts preflight node join", ["worker-3"]), *GATE],
+        id="one worker less touches that worker and the gate",
+    ),
+    pytest.param(
+        {},
+        {"nodes.worker-1.labels": {"disk": "nvme"}},
+        GATE,
+        id="a label is set by the list of nodes, not on the machine",
+    ),
+    pytest.param(
+        {},
+        {"pools.worker.taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]},
+        GATE,
+        id="a taint is set by the list of nodes, not on the machine",
+    ),
+    pytest.param(
+        {"pools.master.count": 1},
+        {"pools.master.count": 3},
+        [
+            *new_master("master-2"),
+            *new_master("master-3"),
+            *prepared_again(["master-1", *WORKERS]),  # their HAProxy lists the masters
+            *stamped("etcd", ["master-1"]),
+            *stamped("master", ["master-1"]),
+            *GATE,
+        ],
+        id="from one master to three",
+    ),
+    pytest.param(
+        {},
+        {"controlPlane.apiServerArgs": {"v": "4"}},
+        [*stamped("master", MASTERS), *GATE],
+        id="a flag of the API server touches masters alone",
+    ),
+    pytest.param(
+        {},
+        {"controlPlane.audit.policy": {"rules": [{"level": "Metadata"}]}},
+        [*stamped("master", MASTERS), *GATE],
+        id="an audit policy touches masters alone",
+    ),
+    pytest.param(
+        {},
+        {"etcd.quotaBackendGib": 4},
+        [*stamped("etcd", MASTERS), *GATE],
+        id="a setting of etcd touches members alone",
+    ),
+    pytest.param(
+        {},
+        {"kubelet.maxPods": 60},
+        [*prepared_again([*MASTERS, *WORKERS]), *stamped("master", MASTERS), *GATE],
+        id="a setting of the kubelet touches every node, and the masters that keep it",
+    ),
+    pytest.param(
+        {},
+        {"network.proxyMode": "iptables"},
+        ["! dev-addon-kube-proxy-attempt", "~ dev-addon-kube-proxy", *GATE],
+        id="a setting of an add-on touches no machine",
+    ),
+    pytest.param(
+        {},
+        {"cluster.endpoint": "api.example.com"},
+        [
+            *(f"! dev-pki-{node}-apiserver{part}" for node in MASTERS for part in ("", "-request")),
+            *stamped("master-keys", MASTERS),
+            *stamped("master", MASTERS),
+            *GATE,
+        ],
+        id="another endpoint is another name in the API servers' certificates",
+    ),
+    pytest.param(
+        {},
+        {"converge.generation": 2},
+        [
+            *prepared_again([*MASTERS, *WORKERS]),
+            *stamped("etcd-keys", MASTERS),
+            *stamped("etcd", MASTERS),
+            *stamped("master-shared-keys", MASTERS),
+            *stamped("master-keys", MASTERS),
+            *stamped("master", MASTERS),
+            *(
+                line
+                for addon in ("coredns", "flannel", "kube-proxy")
+                for line in (f"! dev-addon-{addon}-attempt", f"~ dev-addon-{addon}")
+            ),
+            *GATE,
+        ],
+        id="a raised generation runs every phase again",
+    ),
+]
+
+
+@pytest.mark.parametrize(("start", "edit", "changes"), LAB)
+def test_edit_of_a_lab_changes_exactly_this(
+    stacks: Stacks, start: Edits, edit: Edits, changes: list[str]
+) -> None:
+    assert_changes(stacks, lab(start), lab({**start, **edit}), changes)
+
+
+SEPARATE: Edits = {
+    "cluster.name": "apart",
+    "pools.etcd": {"roles": ["etcd"], "count": 3},
+    "pools.master": {"roles": ["master"], "count": 2},
+    "pools.worker.count": 1,
+}
+
+
+def test_separate_etcd_machines_change_nothing_without_an_edit(stacks: Stacks) -> None:
+    assert_changes(stacks, lab(SEPARATE), lab(SEPARATE), [])
+
+
+def test_etcd_machines_added_to_separate_ones_roll_the_masters(stacks: Stacks) -> None:
+    start = {**SEPARATE, "pools.etcd.count": 1}
+    run = assert_changes(
+        stacks,
+        lab(start),
+        lab({**start, "pools.etcd.count": 3}),
+        [
+            *(
+                f"+ apart-{node}-{phase}"
+                for node in ("etcd-2", "etcd-3")
+                for phase in (
+                    *("machine", "scripts", "preflight", "node", "etcd-keys", "etcd"),
+                    *("etcd-keys-attempt", "etcd-attempt"),
+                )
+            ),
+            *(
+                line
+                for node in ("etcd-2", "etcd-3")
+                for leaf in ("etcd-server", "etcd-peer", "etcd-client")
+                for line in pair(node, leaf, "apart")
+            ),
+            *("! apart-etcd-1-etcd-attempt", "~ apart-etcd-1-etcd"),
+            *(f"! apart-master-{number}-master-attempt" for number in (1, 2)),
+            *(f"~ apart-master-{number}-master" for number in (1, 2)),
+            *("~ apart-nodes", "~ apart-gate"),
+        ],
+    )
+
+
+def test_adopted_hosts_in_another_order_are_no_edit(stacks: Stacks) -> None:
+    hosts = {"pools.worker.hosts": [host("worker", 2), host("worker", 1)]}
+    assert_changes(stacks, adopted(), adopted(hosts), [])
+
+
+def test_adopted_worker_taken_out_is_wiped_and_touches_no_other(stacks: Stacks) -> None:
+    run = assert_changes(
+        stacks,
+        adopted(),
+        adopted({"pools.worker.hosts": [host("worker", 1)]}),
+        [
+            *marked("-", "scripts preflight node join", ["worker-2"], "prod"),
+            *("~ prod-nodes", "~ prod-gate"),
+        ],
+    )
+    left = {change.name: change.before for change in run.changes if change.mark == "-"}
+    wiping = [name for name, old in left.items() if old is not None and old.text("delete")]
+    assert wiping == ["prod-worker-2-preflight"]
