@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from stacks.transition import TransitionError, check, fingerprint, memory
+from stacks.transition import TransitionError, check, fingerprint, memory, nodes
 from tests.unit.configs import adopted, edited, host, host_key, lab, planned
 
 LAB_5 = {"pools.master.count": 5}
@@ -170,6 +170,17 @@ def test_a_memory_that_cannot_be_read_stops_everything(old: dict[str, object], w
     text = f"what the stack remembers of its last success cannot be read ({what})"
     expected = f"{text}; run the version of this program that made it"
     assert caught.value.problems == (("config", expected),)
+
+
+def test_the_names_of_the_last_success_are_known() -> None:
+    assert nodes(None) is None
+    assert nodes(memory(planned(lab({"pools.worker.count": 0})))) == {
+        "master-1",
+        "master-2",
+        "master-3",
+    }
+    with pytest.raises(TransitionError):
+        nodes({})
 
 
 def test_memory_is_plain_and_small() -> None:
