@@ -1,0 +1,62 @@
+"""Story: one more worker, then one less; the others are not touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e import config, lab
+from tests.e2e.assertions import assert_up_changes_nothing
+from tests.e2e.stack import Stack
+
+NAME = "test-workers"
+CLUSTER_WIDE = {f"{NAME}-join-token", f"{NAME}-nodes", f"{NAME}-gate"}
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    wanted = config.lab(NAME, "10.93.9.0/24", masters=1, workers=1)
+    with Stack("add_and_remove_a_worker", wanted) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def cluster(stack: Stack) -> Stack:
+    stack.up()
+    return stack
+
+
+def test_new_worker_joins_and_touches_no_other_node(cluster: Stack) -> None:
+    cluster.settled()
+    others = [cluster.node("master-1"), cluster.node("worker-1")]
+    processes = {node.name: node.processes() for node in others}
+    cluster.edit("pools.worker.count", 2)
+    update = cluster.up()
+    cluster.measured(f"up that adds a worker: {update.seconds:.0f} s")
+    strange = {
+        name
+        for name in update.changes
+        if not name.startswith(f"{NAME}-worker-2-") and name not in CLUSTER_WIDE
+    }
+    assert strange == set()
+    assert len(update.changes) - len(CLUSTER_WIDE & set(update.changes)) <= 5
+    cluster.wait_healthy({"master-1", "worker-1", "worker-2"}, limit_s=10)
+    cluster.settled()
+    assert {node.name: node.processes() for node in others} == processes
+    assert_up_changes_nothing(cluster)
+
+
+def test_removed_worker_is_drained_and_gone(cluster: Stack) -> None:
+    cluster.edit("pools.worker.count", 1)
+    update = cluster.up()
+    cluster.measured(f"up that removes a worker: {update.seconds:.0f} s")
+    strange = {
+        name
+        for name in update.changes
+        if not name.startswith(f"{NAME}-worker-2-") and name not in CLUSTER_WIDE
+    }
+    assert strange == set()
+    cluster.wait_healthy({"master-1", "worker-1"}, limit_s=10)
+    assert f"kube-ha-{NAME}-worker-2" not in lab.containers(NAME)
+    assert_up_changes_nothing(cluster)

@@ -1,0 +1,111 @@
+"""Story: a change fails half-way on one node, the user takes it back, and the node is as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e import config
+from tests.e2e.assertions import assert_up_changes_nothing
+from tests.e2e.node import Node
+from tests.e2e.stack import Stack
+from tests.e2e.waiting import wait_for
+
+# The kubelet cannot start while this is there.
+_BREAK_KUBELET = r"""
+mkdir -p /run/systemd/system/kubelet.service.d
+printf '[Service]\nExecStartPre=/bin/false\n' >/run/systemd/system/kubelet.service.d/99-broken.conf
+systemctl daemon-reload
+"""
+_MEND_KUBELET = "rm -r /run/systemd/system/kubelet.service.d; systemctl daemon-reload"
+
+# Holds the phase between the restart of etcd and its end, as a slow disk would.
+_BREAK_ETCDCTL = r"""
+mv /usr/local/bin/etcdctl /usr/local/bin/etcdctl.away
+printf '#!/bin/sh\nexit 1\n' >/usr/local/bin/etcdctl; chmod 755 /usr/local/bin/etcdctl
+"""
+_MEND_ETCDCTL = "mv -f /usr/local/bin/etcdctl.away /usr/local/bin/etcdctl"
+
+# The process of sshd that serves the session in which this phase runs.
+_CUT_CONNECTION = r"""
+pid=$(pgrep -o -f '[r]un.sh etcd-member')
+until [ "$(cat "/proc/$pid/comm")" = sshd ]; do pid=$(ps -o ppid= -p "$pid" | tr -d ' '); done
+kill -9 "$pid"
+"""
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    wanted = config.lab("test-reverted", "10.93.6.0/24", masters=1, workers=1)
+    with Stack("failed_change_reverted", wanted) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def cluster(stack: Stack) -> Stack:
+    stack.up()
+    return stack
+
+
+def test_change_that_failed_on_a_worker_is_undone(cluster: Stack) -> None:
+    worker, master = cluster.node("worker-1"), cluster.node("master-1")
+    before = {node.name: _shape(node) for node in (worker, master)}
+
+    cluster.edit("kubelet.maxPods", 60)
+    worker.run(_BREAK_KUBELET)
+    failed = cluster.up(fails=True)
+    assert "worker-1" in failed.tail()
+    assert _configured_pods(worker) == "60"
+    assert not worker.runs("kubelet"), "the change must have been cut in two"
+    assert _configured_pods(master) == "60", "what came before the failure was done"
+
+    worker.run(_MEND_KUBELET)
+    cluster.edit("kubelet.maxPods", None)
+    cluster.up()
+    assert {node.name: _shape(node) for node in (worker, master)} == before
+    assert _max_pods(cluster) == {"master-1": "110", "worker-1": "110"}
+    assert_up_changes_nothing(cluster)
+
+
+def test_change_whose_connection_broke_is_undone(cluster: Stack) -> None:
+    master = cluster.node("master-1")
+    before = _shape(master)
+
+    cluster.edit("etcd.heartbeatIntervalMs", 150)
+    master.run(_BREAK_ETCDCTL)
+    update = cluster.start_up()
+    wait_for(
+        "etcd started with the new settings",
+        lambda: "" if _heartbeat(master) == "150" else f"heartbeat {_heartbeat(master)}",
+        limit_s=120,
+    )
+    master.run(_CUT_CONNECTION)
+    assert update.end() != 0, update.tail()
+    master.run(_MEND_ETCDCTL)
+
+    cluster.edit("etcd.heartbeatIntervalMs", None)
+    cluster.up()
+    assert _shape(master) == before
+    assert_up_changes_nothing(cluster)
+
+
+def _shape(node: Node) -> dict[str, str]:
+    """What the node is: its files and what its programs were started with."""
+    return node.files() | node.running()
+
+
+def _heartbeat(node: Node) -> str:
+    environment = node.running().get("etcd-env", "")
+    return environment.partition("ETCD_HEARTBEAT_INTERVAL=")[2].partition(" ")[0]
+
+
+def _configured_pods(node: Node) -> str:
+    return node.run("sed -n 's/^maxPods: //p' /var/lib/kubelet/config.yaml").strip()
+
+
+def _max_pods(stack: Stack) -> dict[str, str]:
+    """What each node says it takes."""
+    path = '{range .items[*]}{.metadata.name}={.status.capacity.pods}{"\\n"}{end}'
+    rows = stack.kubectl("get", "nodes", "-o", f"jsonpath={path}").split()
+    return dict(row.split("=") for row in rows)

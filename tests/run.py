@@ -1,0 +1,227 @@
+"""Runs the tests tier by tier: `python -m tests.run core|all [STORY]`.
+
+core: unit, plan, toolchain, artifacts, scripts, and the stories that every change must pass. all: every story, or
+the one named by its file (`test_resume_after_sigkill.py` is `resume_after_sigkill`), without the other tiers.
+Tiers run one after another and a failed one does not stop the rest. Whatever happens, lab machines of tests are gone
+at the end. A skip that EXPECTED_SKIPS does not know fails the run: a lost ability must not hide behind it.
+"""
+
+# ruff: noqa: T201 (talks to people)
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.e2e import lab
+
+ROOT = Path(__file__).resolve().parents[1]
+LOGS = ROOT / ".local/log"
+STORIES = ROOT / "tests/e2e"
+
+TIERS = ("unit", "plan", "toolchain", "artifacts", "scripts")
+CORE = (
+    "create_3_2",
+    "resume_after_sigkill",
+    "one_master_one_worker",
+    "adopted_machines",
+)
+
+# Test (glob over `module::name`) -> why it may be skipped.
+EXPECTED_SKIPS: dict[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test and how it ended."""
+
+    name: str
+    outcome: str  # passed, failed, skipped
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One tier or story."""
+
+    name: str
+    cases: tuple[Case, ...]
+    seconds: float
+    code: int
+
+    def count(self, outcome: str) -> int:
+        return sum(1 for case in self.cases if case.outcome == outcome)
+
+    @property
+    def good(self) -> bool:
+        return self.code == 0 and bool(self.cases) and not self.unexpected
+
+    @property
+    def unexpected(self) -> list[Case]:
+        """Skips that nobody listed."""
+        return [
+            case
+            for case in self.cases
+            if case.outcome == "skipped"
+            and not any(fnmatch.fnmatchcase(case.name, known) for known in EXPECTED_SKIPS)
+        ]
+
+
+def main() -> int:
+    """Exit code: 0 when everything ran and passed."""
+    kind, *named = sys.argv[1:] or [""]
+    if kind not in ("core", "all") or len(named) > 1:
+        print(__doc__)
+        return 2
+    wanted = _wanted(kind, named)
+    unknown = [name for name, path in wanted if not path.exists()]
+    if unknown:
+        print(f"no story {', '.join(unknown)}; there are: {' '.join(_stories())}")
+        return 2
+    # So that machines are freed when a supervisor ends the run.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    results: list[Result] = []
+    _free_labs()
+    try:
+        for name, path in wanted:
+            results.append(_run(name, path, place=f"{len(results) + 1}/{len(wanted)}"))
+            if name not in TIERS:
+                _free_labs()
+    finally:
+        _free_labs()
+        good = _report(results, [name for name, _ in wanted])
+    return 0 if good else 1
+
+
+def _wanted(kind: str, named: Sequence[str]) -> list[tuple[str, Path]]:
+    """Names and paths of tiers and stories, in the order they run."""
+    tiers = [(tier, ROOT / "tests" / tier) for tier in TIERS]
+    stories = [name for name in CORE if (STORIES / f"test_{name}.py").exists()]
+    if kind == "all":
+        stories += [name for name in _stories() if name not in CORE]
+        tiers = []
+    if named:
+        tiers, stories = [], [named[0].removeprefix("test_").removesuffix(".py")]
+    return tiers + [(story, STORIES / f"test_{story}.py") for story in stories]
+
+
+def _stories() -> list[str]:
+    return sorted(file.stem.removeprefix("test_") for file in STORIES.glob("test_*.py"))
+
+
+def _run(name: str, path: Path, *, place: str) -> Result:
+    """One pytest for one tier or story, its lines shown as they come."""
+    _say(f"{place} {name}")
+    report = LOGS / "tests" / f"{name}.xml"
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.unlink(missing_ok=True)
+    options = ["-q", "--no-header", "--junitxml", str(report), "-o", "junit_family=xunit1"]
+    if name not in TIERS:
+        # Stories take minutes: every engine run and every measure is a line of its own.
+        options += ["-v", "--maxfail=3", "-o", "log_cli=true", "-o", "log_cli_level=INFO"]
+        options += ["-o", "log_cli_format=%(asctime)s   %(message)s", "--log-date-format=%H:%M:%S"]
+    started = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *options, str(path)],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.DEVNULL,
+    )
+    try:
+        code = process.wait()
+    except BaseException:
+        # Give its fixtures the time to take their machines away.
+        process.send_signal(signal.SIGINT)
+        process.wait(120)
+        raise
+    result = Result(name, tuple(_cases(report)), time.monotonic() - started, code)
+    counts = ", ".join(f"{result.count(word)} {word}" for word in ("passed", "failed", "skipped"))
+    _say(f"{place} {name}: {counts}, {result.seconds:.0f} s")
+    return result
+
+
+def _cases(report: Path) -> Iterator[Case]:
+    """Tests of a JUnit report; a run that never got so far has none."""
+    if not report.exists():
+        return
+    tree = ElementTree.parse(report)  # noqa: S314 (pytest wrote it just now)
+    for entry in tree.iter("testcase"):
+        name = f"{entry.get('classname')}::{entry.get('name')}"
+        outcome, words = "passed", ""
+        for kind in ("skipped", "failure", "error"):
+            found = entry.find(kind)
+            if found is not None:
+                outcome = "skipped" if kind == "skipped" else "failed"
+                words = (found.get("message") or "").splitlines()[0] if found.get("message") else ""
+        yield Case(name, outcome, words)
+
+
+def _report(results: Sequence[Result], wanted: Sequence[str]) -> bool:
+    """Say what ran and how it ended; whether all of it is good."""
+    print("\nWhat ran:")
+    for result in results:
+        verdict = "ok" if result.good else "FAILED"
+        if not result.cases:
+            verdict = f"FAILED: no test ran (pytest exit {result.code})"
+        counts = f"{result.count('passed')} passed, {result.count('failed')} failed"
+        print(f"  {result.name:<28} {result.seconds:6.0f} s  {counts:<24} {verdict}")
+    for name in wanted[len(results) :]:
+        print(f"  {name:<28} did not run")
+    _report_details(results)
+    _report_measures([result.name for result in results])
+    totals = {
+        word: sum(result.count(word) for result in results)
+        for word in ("passed", "failed", "skipped")
+    }
+    seconds = sum(result.seconds for result in results)
+    print(f"\n{len(results)} of {len(wanted)} tiers and stories in {seconds / 60:.1f} min")
+    print(", ".join(f"{count} {word}" for word, count in totals.items()), flush=True)
+    return len(results) == len(wanted) and all(result.good for result in results)
+
+
+def _report_details(results: Sequence[Result]) -> None:
+    """Failed and skipped tests by name."""
+    for result in results:
+        for case in result.cases:
+            if case.outcome == "failed":
+                print(f"  failed   {case.name}: {case.words}")
+            elif case.outcome == "skipped":
+                mark = "skipped, NOT EXPECTED" if case in result.unexpected else "skipped"
+                print(f"  {mark}  {case.name}: {case.words}")
+
+
+def _report_measures(names: Sequence[str]) -> None:
+    """Numbers that the stories of this run wrote down."""
+    for name in names:
+        file = LOGS / "e2e" / name / "measured.txt"
+        if name not in TIERS and file.exists():
+            for line in file.read_text().splitlines():
+                print(f"  measured {name}: {line}")
+
+
+def _free_labs() -> None:
+    """Remove what labs of tests left, and no other lab; and config files of test stacks."""
+    try:
+        for name in lab.of_tests():
+            _say(f"freeing lab {name}")
+            lab.free(name)
+    except lab.LabError as error:
+        print(f"labs of tests could not be looked up or freed: {error}", file=sys.stderr)
+    for file in ROOT.glob(f"Pulumi.{lab.PREFIX}*.yaml"):
+        file.unlink()
+
+
+def _say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} tests   {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
