@@ -96,9 +96,9 @@ def gate_values(plan: Plan) -> dict[str, Input[str]]:
 
 def plan_digest(plan: Plan) -> str:
     """Hash of everything wanted: every change has to pass the gate before it is remembered."""
-    return script.digest(
-        json.dumps(memory(plan), sort_keys=True), plan.spec.model_dump_json(by_alias=True)
-    )
+    # Of pools only what became nodes: hosts listed in another order are no change.
+    settings = plan.spec.model_dump_json(by_alias=True, exclude={"pools", "nodes"})
+    return script.digest(json.dumps(memory(plan), sort_keys=True), settings, repr(plan.nodes))
 
 
 def _wanted(plan: Plan, applied: Mapping[str, Output[str]]) -> Output[str]:

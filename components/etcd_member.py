@@ -52,8 +52,9 @@ class EtcdMember(ComponentResource):
             f"{name}-keys",
             args.machine,
             key_files.of_member(args.pki, args.machine.node),
+            generation=args.plan.spec.converge.generation,
             identity=args.identity,
-            opts=after(args.prepared, *args.after, parent=self),
+            opts=after(args.prepared, parent=self),
         )
         values = _values(args)
         before: list[Resource] = [keys, *args.after]

@@ -40,7 +40,7 @@ def of_member(pki: Pki, node: Node) -> list[KeyFile]:
 
 
 def of_control_plane(pki: Pki, plan: Plan) -> list[KeyFile]:
-    """What every master shares. The Kubernetes CA's key is among it: controller manager and kubeadm sign with it."""
+    """What every master shares, the Kubernetes CA's key too: controller manager and kubeadm sign."""
     authority = pki.ca["kubernetes"]
     files = [
         KeyFile(path=f"{KUBERNETES_PKI}/ca.crt", text=authority.cert, secret=False),
@@ -86,11 +86,15 @@ def place(
     machine: Machine,
     files: Sequence[KeyFile],
     *,
+    generation: int,
     identity: Identity,
     opts: ResourceOptions,
 ) -> remote.Command:
     """Put the files on the machine. The one command whose values are secret as a whole."""
-    values: dict[str, Input[str]] = {"PKI_COUNT": str(len(files))}
+    values: dict[str, Input[str]] = {
+        "GENERATION": str(generation),
+        "PKI_COUNT": str(len(files)),
+    }
     for number, file in enumerate(files, start=1):
         values[f"PKI_MODE_{number}"] = file.mode
         values[f"PKI_PATH_{number}"] = file.path
@@ -101,7 +105,9 @@ def place(
     # itself.
     public = [file.text for file in files if not file.secret]
     wanted = Output.all(*public).apply(
-        lambda texts: script.digest(script.phase_sum("pki"), *(str(text) for text in texts))
+        lambda texts: script.digest(
+            script.phase_sum("pki"), str(generation), *(str(text) for text in texts)
+        )
     )
     stamp = attempt(f"{name}-attempt", wanted=wanted, opts=ResourceOptions(parent=opts.parent))
     return converge(

@@ -42,6 +42,7 @@ class Master(ComponentResource):
                 f"{name}-{what}",
                 args.machine,
                 files,
+                generation=args.plan.spec.converge.generation,
                 identity=args.identity,
                 opts=after(args.prepared, parent=self),
             )
