@@ -37,7 +37,7 @@ remove() { # remove CONTAINER...: at once and with its volumes; absent is fine
   for container in "$@"; do
     label "$container" lab >/dev/null || continue
     # A paused container takes no signal.
-    engine unpause "$container" >/dev/null 2>&1 || true # fails where it is not paused
+    engine unpause "$container" >/dev/null 2>&1 || true            # fails where it is not paused
     engine kill --signal KILL "$container" >/dev/null 2>&1 || true # fails where it does not run
     engine rm --force --volumes "$container" >/dev/null
   done

@@ -1,0 +1,214 @@
+"""The lock file as typed values: what one set of versions consists of, and how to build it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+HERE = Path(__file__).parent
+ARCHITECTURES = ("amd64", "arm64")
+
+
+class LockError(ValueError):
+    """The lock file lacks something; the text says what and where."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """One `go build`: all binaries that come from one Go module."""
+
+    name: str
+    version: str
+    folder: Path  # holds go.mod and go.sum
+    packages: tuple[str, ...]
+    rename: Mapping[str, str]  # what go calls the binary -> what it is called
+    ldflags: str
+    tags: str
+    cgo: bool
+    cold_s: int  # a build with empty caches, on 2 cores
+
+    @property
+    def binaries(self) -> int:
+        return len(self.packages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """Debian packages below the binaries of an image."""
+
+    name: str
+    packages: tuple[str, ...]
+    links: Mapping[str, str]  # /usr/sbin/<key> -> <value>
+    busybox: tuple[str, ...]  # applets, linked in /bin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    name: str
+    version: str
+    url: str
+    published: str  # URL of upstream's checksum
+    module: Module
+    members: Mapping[str, str]  # binary -> path in the tarball; empty for a plain binary
+    binary: str  # the plain binary; empty for a tarball
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    name: str
+    version: str
+    ref: str
+    module: Module
+    binary: str
+    path: str  # of the binary in the image, without leading slash
+    base: Layer | None
+    command: tuple[str, ...]
+    user: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """Everything for one Kubernetes version and architecture, all templates filled in."""
+
+    kubernetes: str
+    arch: str
+    files: tuple[File, ...]
+    images: tuple[Image, ...]
+
+    @property
+    def artefacts(self) -> tuple[File | Image, ...]:
+        return (*self.files, *self.images)
+
+
+def read(kubernetes: str | None, arch: str, *, path: Path = HERE / "lock.yaml") -> Lock:
+    """The set of `kubernetes` (None: the default one) for `arch`. Raises LockError."""
+    raw = _mapping(yaml.safe_load(path.read_text()), str(path))
+    if arch not in ARCHITECTURES:
+        raise LockError(f"architecture {arch}: must be one of {', '.join(ARCHITECTURES)}")
+    sets = _section(raw, "sets")
+    chosen = kubernetes or _text(raw, "default")
+    if chosen not in sets:
+        raise LockError(f"{path}: no set for Kubernetes {chosen}; there are {', '.join(sets)}")
+    versions = {"kubernetes": chosen}
+    for key, value in _mapping(sets[chosen], f"sets.{chosen}").items():
+        if not isinstance(value, str):
+            raise LockError(f"{path}: sets.{chosen}.{key}: quote {value!r}, it is no string")
+        versions[key] = value
+    reader = _Reader(raw=raw, versions=versions, arch=arch)
+    return Lock(
+        kubernetes=chosen,
+        arch=arch,
+        files=tuple(reader.file(name) for name in _section(raw, "files")),
+        images=tuple(reader.image(name) for name in _section(raw, "images")),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reader:
+    raw: Mapping[str, object]
+    versions: Mapping[str, str]
+    arch: str
+
+    def file(self, name: str) -> File:
+        entry = _section(_section(self.raw, "files"), name)
+        version, recipe = self._version(entry), _section(entry, "build")
+        members = _texts(recipe, "archive")
+        return File(
+            name=name,
+            version=version,
+            url=self._fill(_text(entry, "url"), version),
+            published=self._fill(_text(entry, "published"), version),
+            module=self.module(_text(recipe, "module"), version),
+            members={binary: self._fill(path, version) for binary, path in members.items()},
+            binary=_text(recipe, "binary", ""),
+        )
+
+    def image(self, name: str) -> Image:
+        entry = _section(_section(self.raw, "images"), name)
+        version, recipe = self._version(entry), _section(entry, "build")
+        module = _text(recipe, "module")
+        base = _text(recipe, "base", "")
+        return Image(
+            name=name,
+            version=version,
+            ref=self._fill(_text(entry, "ref"), version),
+            # agnhost has a version of its own, but comes out of the Kubernetes module.
+            module=self.module(module, self.versions.get(module, version)),
+            binary=_text(recipe, "binary"),
+            path=_text(recipe, "path"),
+            base=self.layer(base) if base else None,
+            command=_list(recipe, "command"),
+            user=_text(recipe, "user", ""),
+        )
+
+    def module(self, name: str, version: str) -> Module:
+        recipe = _section(_section(self.raw, "modules"), name)
+        cold = recipe.get("cold")
+        pinned = HERE / "build" / name / version
+        return Module(
+            name=name,
+            version=version,
+            # A program of this repository without dependencies is the same for every version.
+            folder=pinned if pinned.is_dir() else pinned.parent,
+            packages=_list(recipe, "packages"),
+            rename=_texts(recipe, "rename"),
+            ldflags=self._fill(_text(recipe, "ldflags", ""), version),
+            tags=_text(recipe, "tags", ""),
+            cgo=recipe.get("cgo") is True,
+            cold_s=cold if isinstance(cold, int) else 0,
+        )
+
+    def layer(self, name: str) -> Layer:
+        entry = _section(_section(self.raw, "layers"), name)
+        return Layer(
+            name=name,
+            packages=_list(entry, "packages"),
+            links=_texts(entry, "links"),
+            busybox=_list(entry, "busybox"),
+        )
+
+    def _version(self, entry: Mapping[str, object]) -> str:
+        key = _text(entry, "version")
+        if key not in self.versions:
+            raise LockError(f"sets.{self.versions['kubernetes']}: has no version of {key}")
+        return self.versions[key]
+
+    def _fill(self, template: str, version: str) -> str:
+        major, minor = version.split(".")[:2]
+        values = {"version": version, "major": major, "minor": minor, "arch": self.arch}
+        for key, value in values.items():
+            template = template.replace(f"{{{key}}}", value)
+        return template
+
+
+def _mapping(value: object, where: str) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise LockError(f"{where}: must be a mapping")
+    return {str(key): inner for key, inner in value.items()}
+
+
+def _section(parent: Mapping[str, object], key: str) -> dict[str, object]:
+    if key not in parent:
+        raise LockError(f"{key}: missing")
+    return _mapping(parent[key], key)
+
+
+def _text(parent: Mapping[str, object], key: str, default: str | None = None) -> str:
+    value = parent.get(key, default)
+    if not isinstance(value, str):
+        raise LockError(f"{key}: must be a string, is {value!r}")
+    return value
+
+
+def _texts(parent: Mapping[str, object], key: str) -> dict[str, str]:
+    return {name: str(value) for name, value in _mapping(parent.get(key, {}), key).items()}
+
+
+def _list(parent: Mapping[str, object], key: str) -> tuple[str, ...]:
+    value = parent.get(key, [])
+    if not isinstance(value, list):
+        raise LockError(f"{key}: must be a list")
+    return tuple(str(item) for item in value)
