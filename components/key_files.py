@@ -40,7 +40,7 @@ def of_member(pki: Pki, node: Node) -> list[KeyFile]:
 
 
 def of_control_plane(pki: Pki, plan: Plan) -> list[KeyFile]:
-    """What every master shares, the Kubernetes CA's key too: controller manager and kubeadm sign."""
+    """What every master shares, with the Kubernetes CA's key, which masters sign with."""
     authority = pki.ca["kubernetes"]
     files = [
         KeyFile(path=f"{KUBERNETES_PKI}/ca.crt", text=authority.cert, secret=False),

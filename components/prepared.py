@@ -18,7 +18,8 @@ from stacks.artifacts import File, images
 from stacks.files import containerd, haproxy, kubelet, sysctl
 from stacks.plan import API_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT, LOCAL_API_PORT, Node, Plan
 
-_KUBERNETES_FILES = ("containerd", "runc", "cni-plugins", "kubeadm", "kubectl", "kubelet")
+_WORKER_FILES = ("containerd", "runc", "cni-plugins", "kubeadm", "kubelet")
+_MASTER_FILES = (*_WORKER_FILES, "kubectl")
 _KUBERNETES_PACKAGES = (
     "haproxy conntrack socat ethtool iptables nftables iproute2 kmod curl ca-certificates procps"
 )
@@ -106,7 +107,7 @@ def _values(
         "ROLES": " ".join(node.roles),
         "PACKAGES": _KUBERNETES_PACKAGES,
         "GENERATION": str(plan.spec.converge.generation),
-        "ARTEFACTS": artefacts(files, _KUBERNETES_FILES),
+        "ARTEFACTS": artefacts(files, _MASTER_FILES if node.is_master else _WORKER_FILES),
         "SYSCTL": sysctl.sysctl(plan).rstrip("\n"),
         "MODULES": sysctl.modules(plan).rstrip("\n"),
         "CONTAINERD_CONFIG": containerd.config(plan).rstrip("\n"),

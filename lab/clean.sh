@@ -13,4 +13,5 @@ if [[ -f .env && -x .local/bin/pulumi && -d .local/state/.pulumi/stacks ]]; then
 fi
 bash lab/machine.sh purge
 rm -rf .local .env .venv
+sed -i '/^encryptionsalt: /d' Pulumi.dev.yaml # of the passphrase that just went
 printf 'Clean. The cache with built and downloaded artefacts stays: %s (rm -rf it to free the space)\n' "$cache"

@@ -5,6 +5,8 @@ cd "$(dirname "$0")/.."
 mkdir -p .local/state .local/pulumi
 if [[ ! -s .local/passphrase ]]; then
   (umask 077 && head -c 24 /dev/urandom | base64 >.local/passphrase)
+  # The salt of another passphrase, which is gone: the engine would refuse the new one.
+  sed -i '/^encryptionsalt: /d' Pulumi.dev.yaml
 fi
 cat >.env.new <<END
 # source .env: pulumi and kubectl of this checkout, its local backend, and the dev cluster's kubeconfig.

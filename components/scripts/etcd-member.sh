@@ -24,7 +24,8 @@ find_cluster() {
   local member address
   for member in $MEMBERS; do
     address=${member#*=}
-    if [[ $address != "$ADDRESS" ]] && etcdctl_at "$address" member list >/dev/null 2>&1; then
+    # The port first: where nothing listens, etcdctl would try for its whole time.
+    if [[ $address != "$ADDRESS" ]] && timeout 3 bash -c "</dev/tcp/$address/2379" 2>/dev/null && etcdctl_at "$address" member list >/dev/null 2>&1; then
       printf '%s\n' "$address"
       return
     fi

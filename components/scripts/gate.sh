@@ -8,7 +8,7 @@ SOCKET=/run/kube-ha-gate.sock
 cleanup() {
   rm -f "$SOCKET"
   kubectl_admin delete namespace "$NAMESPACE" --ignore-not-found --wait=false >/dev/null 2>&1 || true # on the way out: the verdict stands
-  if [[ -n ${proxy_pid:-} ]]; then kill "$proxy_pid" 2>/dev/null || true; fi # it may be gone already
+  if [[ -n ${proxy_pid:-} ]]; then kill "$proxy_pid" 2>/dev/null || true; fi                          # it may be gone already
 }
 
 check_api() {
@@ -28,12 +28,18 @@ rolled_out() {
 }
 
 test_pods() { kubectl_admin -n "$NAMESPACE" get pods -l "app=$NAME" --field-selector status.phase=Running -o 'jsonpath={range .items[*]}{.spec.nodeName}{" "}{.metadata.name}{" "}{.status.podIP}{" "}{.status.hostIP}{"\n"}{end}' | sort; }
-all_pods_run() { [[ $(test_pods | wc -l) == "$NODES" ]] || { kubectl_admin -n "$NAMESPACE" get pods -o wide --no-headers; return 1; }; }
+all_pods_run() { [[ $(test_pods | wc -l) == "$NODES" ]] || {
+  kubectl_admin -n "$NAMESPACE" get pods -o wide --no-headers
+  return 1
+}; }
 
 dial() { # dial POD WHAT HOST PORT: from that pod to that address
   local answer
   answer=$(curl -sS --max-time 12 --unix-socket "$SOCKET" "http://localhost/api/v1/namespaces/$NAMESPACE/pods/$1:$PORT/proxy/dial?host=$3&port=$4&protocol=http&request=hostname&tries=1" 2>&1)
-  [[ $answer == *'"responses":["'* ]] || { printf '%s -> %s (%s:%s): %s\n' "$1" "$2" "$3" "$4" "${answer:0:200}"; return 1; }
+  [[ $answer == *'"responses":["'* ]] || {
+    printf '%s -> %s (%s:%s): %s\n' "$1" "$2" "$3" "$4" "${answer:0:200}"
+    return 1
+  }
 }
 
 check_network() {

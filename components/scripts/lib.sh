@@ -75,49 +75,41 @@ settle() {
 }
 settled() { [[ -f $STATE/$1.sum && $(<"$STATE/$1.sum") == "$2" ]] && systemctl is-active -q "$1"; }
 
-# fetch NAME URL SHA256: print the path of the verified download.
+# fetch URL SHA256 PATH: make PATH the verified download.
 fetch() {
-  local name=$1 url=$2 sum=$3 path=$HOME_DIR/cache/$1 answer
-  mkdir -p "$HOME_DIR/cache"
-  if ! sha256sum --status -c - <<<"$sum  $path" 2>/dev/null; then
-    answer=$(curl -fsSL --proto '=http,https' --connect-timeout 10 --retry 4 --retry-delay 1 --retry-connrefused --max-time 900 -o "$path.part" "$url" 2>&1) ||
-      die "cannot download $url: $answer" "see that $NODE reaches that address (mirror, proxy, firewall), then run pulumi up again"
-    sha256sum --status -c - <<<"$sum  $path.part" ||
-      die "$url has sha256 $(sha256sum <"$path.part" | cut -c1-64), the manifest says $sum" "do not use this file: find out who changed it, or make the bundle again"
-    mv -f "$path.part" "$path"
-  fi
-  printf '%s\n' "$path"
+  local url=$1 sum=$2 path=$3 answer is
+  mkdir -p "${path%/*}"
+  answer=$(curl -fsSL --proto '=http,https' --connect-timeout 10 --retry 4 --retry-delay 1 --retry-connrefused --max-time 900 -o "$path.part" "$url" 2>&1) ||
+    die "cannot download $url: $answer" "see that $NODE reaches that address (mirror, proxy, firewall), then run pulumi up again"
+  is=$(sha256sum <"$path.part")
+  [[ ${is%% *} == "$sum" ]] || die "$url has sha256 ${is%% *}, the manifest says $sum" "do not use this file: find out who changed it, or make the bundle again"
+  mv -f "$path.part" "$path"
 }
 
 # installed NAME SUM: is this very artefact in place? mark_installed after the last file of it is.
 installed() { [[ -f $STATE/$1.artefact && $(<"$STATE/$1.artefact") == "$2" ]]; }
-mark_installed() {
-  put 644 "$STATE/$1.artefact" <<<"$2"
-  rm -f "$HOME_DIR/cache/$1"
-}
+mark_installed() { put 644 "$STATE/$1.artefact" <<<"$2"; }
 
 # install_binary NAME URL SHA256 TARGET: one file, swapped in whole while an old one may run.
 install_binary() {
-  local path
   if installed "$1" "$3"; then return; fi
-  path=$(fetch "$1" "$2" "$3")
-  install -m 755 "$path" "$4.new"
+  fetch "$2" "$3" "$4.new"
+  chmod 755 "$4.new"
   mv -f "$4.new" "$4"
   mark_installed "$1" "$3"
-  log "installed $4"
 }
 
 # install_archive NAME URL SHA256 FOLDER STRIP MEMBER...: members of a tarball into FOLDER.
 install_archive() {
-  local name=$1 url=$2 sum=$3 folder=$4 strip=$5 path
+  local name=$1 url=$2 sum=$3 folder=$4 strip=$5 path=$HOME_DIR/cache/$1
   shift 5
   if installed "$name" "$sum"; then return; fi
-  path=$(fetch "$name" "$url" "$sum")
+  fetch "$url" "$sum" "$path"
   mkdir -p "$folder"
   # tar unlinks before it writes, so a running binary keeps its old file.
   tar -xzf "$path" -C "$folder" --no-same-owner --unlink-first --strip-components="$strip" "$@"
+  rm -f "$path"
   mark_installed "$name" "$sum"
-  log "installed $name into $folder"
 }
 
 # One run at a time: a second one may have been left behind by an engine that died.
@@ -142,4 +134,8 @@ finish() { log "done, changes=$changes"; }
 
 kubectl_admin() { kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s "$@"; }
 # A kubelet may annotate its own Node: the gate reads from there what this node has applied.
-announce() { wait_for 120 "Node $NODE annotated by its own kubelet identity" kubectl --kubeconfig /etc/kubernetes/kubelet.conf --request-timeout 10s annotate --overwrite node "$NODE" "kube-ha.io/applied=$1"; }
+announce() { wait_for 120 "Node $NODE annotated by its own kubelet identity" annotate_self "$1"; }
+annotate_self() {
+  curl -fsS --max-time 10 --noproxy '*' --cacert /etc/kube-ha/ca.crt --cert /var/lib/kubelet/pki/kubelet-client-current.pem -o /dev/null -X PATCH \
+    -H 'Content-Type: application/merge-patch+json' -d "{\"metadata\":{\"annotations\":{\"kube-ha.io/applied\":\"$1\"}}}" "https://127.0.0.1:3446/api/v1/nodes/$NODE"
+}

@@ -5,7 +5,8 @@
 #   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES.
 # Owns: the units containerd, kubelet and haproxy, and the files named above.
 artefact() { # artefact NAME: sets url and sum
-  read -r url sum < <(awk -v name="$1" '$1 == name {print $2, $3}' <<<"$ARTEFACTS")
+  url="" sum=""
+  read -r url sum < <(awk -v name="$1" '$1 == name {print $2, $3}' <<<"$ARTEFACTS") || true # not among this node's artefacts: both stay empty
 }
 
 packages() {
@@ -35,9 +36,12 @@ kernel() {
 
 runtime() {
   local url sum host text
-  artefact containerd && install_archive containerd "$url" "$sum" /usr/local 0
-  artefact runc && install_binary runc "$url" "$sum" /usr/local/sbin/runc
-  artefact cni-plugins && install_archive cni-plugins "$url" "$sum" /opt/cni/bin 0
+  artefact containerd
+  install_archive containerd "$url" "$sum" /usr/local 0
+  artefact runc
+  install_binary runc "$url" "$sum" /usr/local/sbin/runc
+  artefact cni-plugins
+  install_archive cni-plugins "$url" "$sum" /opt/cni/bin 0
   mkdir -p /etc/cni/net.d
   put 644 /etc/containerd/config.toml <<<"$CONTAINERD_CONFIG"
   # Read by containerd at every pull: no restart needed.
@@ -71,7 +75,9 @@ prove_runtime() {
 kubelet() {
   local url sum name
   for name in kubeadm kubectl kubelet; do
-    artefact "$name" && install_binary "$name" "$url" "$sum" "/usr/local/bin/$name"
+    artefact "$name"
+    # Workers have no kubectl: they hold no credential for it.
+    if [[ -n $url ]]; then install_binary "$name" "$url" "$sum" "/usr/local/bin/$name"; fi
   done
   put 644 /etc/systemd/system/kubelet.service <<<"$KUBELET_UNIT"
   put 644 /etc/systemd/system/kubelet.service.d/10-kubeadm.conf <<<"$KUBELET_DROPIN"

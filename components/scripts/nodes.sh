@@ -64,7 +64,7 @@ retire_nodes() {
 
 etcd_local() { timeout 15 etcdctl --endpoints "$ETCD_ENDPOINTS" --cacert /etc/kubernetes/pki/etcd/ca.crt --cert /etc/kubernetes/pki/apiserver-etcd-client.crt --key /etc/kubernetes/pki/apiserver-etcd-client.key --command-timeout 8s "$@"; }
 
-healthy_count() { # healthy_count ENDPOINTS: how many of these answer a quorum read
+healthy_count() {                                                                                                                                                                                                                           # healthy_count ENDPOINTS: how many of these answer a quorum read
   timeout 30 etcdctl --endpoints "$1" --cacert /etc/kubernetes/pki/etcd/ca.crt --cert /etc/kubernetes/pki/apiserver-etcd-client.crt --key /etc/kubernetes/pki/apiserver-etcd-client.key endpoint health 2>&1 | grep -c 'is healthy' || true # 0 is an answer
 }
 
