@@ -1,7 +1,8 @@
-"""Runs the tests tier by tier: `python -m tests.run core|all [STORY]`.
+"""Runs the tests tier by tier: `python -m tests.run core|all|free [STORY]`.
 
 core: unit, plan, toolchain, artifacts, scripts, and the stories that every change must pass. all: every story, or
 the one named by its file (`test_resume_after_sigkill.py` is `resume_after_sigkill`), without the other tiers.
+free: only remove what labs of tests have left.
 Tiers run one after another and a failed one does not stop the rest. Whatever happens, lab machines of tests are gone
 at the end. A skip that EXPECTED_SKIPS does not know fails the run: a lost ability must not hide behind it.
 """
@@ -78,6 +79,8 @@ class Result:
 def main() -> int:
     """Exit code: 0 when everything ran and passed."""
     kind, *named = sys.argv[1:] or [""]
+    if kind == "free":
+        return 0 if _free_labs() else 1
     if kind not in ("core", "all") or len(named) > 1:
         print(__doc__)
         return 2
@@ -207,16 +210,19 @@ def _report_measures(names: Sequence[str]) -> None:
                 print(f"  measured {name}: {line}")
 
 
-def _free_labs() -> None:
-    """Remove what labs of tests left, and no other lab; and config files of test stacks."""
+def _free_labs() -> bool:
+    """Remove what labs of tests left, and no other lab; and config files of test stacks. Whether all is gone."""
+    good = True
     try:
         for name in lab.of_tests():
             _say(f"freeing lab {name}")
             lab.free(name)
     except lab.LabError as error:
         print(f"labs of tests could not be looked up or freed: {error}", file=sys.stderr)
+        good = False
     for file in ROOT.glob(f"Pulumi.{lab.PREFIX}*.yaml"):
         file.unlink()
+    return good
 
 
 def _say(text: str) -> None:

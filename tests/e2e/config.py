@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+
+import yaml
 
 from tests.e2e.lab import ROOT
 
@@ -11,9 +12,9 @@ Config = dict[str, dict[str, object]]
 
 
 def kubernetes() -> str:
-    """Version of the bundle that set-up made."""
-    manifest = json.loads((ROOT / ".local/bundle/manifest.json").read_text())
-    return str(manifest["kubernetes"])
+    """The version that set-up made a bundle of."""
+    lock = yaml.safe_load((ROOT / "artifacts/lock.yaml").read_text())
+    return str(lock["default"])
 
 
 def lab(name: str, subnet: str, *, masters: int, workers: int) -> Config:

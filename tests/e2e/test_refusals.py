@@ -27,7 +27,7 @@ def test_every_problem_is_listed_at_once_and_nothing_is_made(stack: Stack) -> No
             ("cluster.kubernetes", "1.2"),
             ("cluster.serviceCidr", "overlaps"),
             ("pools", "master"),
-            ("pools.worker.colour", "colour"),
+            ("network.colour", "colour"),
             ("pools.worker.hosts", "10.93.11.101"),
             ("machines.ssh.privateKeyFile", "/nowhere/key"),
         ):
@@ -59,7 +59,5 @@ def _nonsense() -> Config:
     ]
     out = config.adopted(NAME, "10.93.11.2", Path("/nowhere/key"), {"worker": hosts})
     out["cluster"] |= {"kubernetes": "1.2.3", "serviceCidr": "10.244.128.0/17"}
-    worker = out["pools"]["worker"]
-    assert isinstance(worker, dict)
-    worker["colour"] = "red"
+    out["network"] = {"colour": "red"}
     return out
