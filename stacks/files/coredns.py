@@ -141,7 +141,7 @@ def _container(image: str) -> Document:
             "timeoutSeconds": 5,
             "failureThreshold": 5,
         },
-        "readinessProbe": {"httpGet": {"path": "/ready", "port": 8181}, "periodSeconds": 5},
+        "readinessProbe": {"httpGet": {"path": "/ready", "port": 8181}, "periodSeconds": 3},
         "resources": {
             "requests": {"cpu": "50m", "memory": "70Mi"},
             "limits": {"memory": "170Mi"},

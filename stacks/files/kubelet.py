@@ -13,6 +13,8 @@ After=network-online.target containerd.service haproxy.service
 StartLimitIntervalSec=0
 
 [Service]
+# Where static pods would be, on workers too: without the folder it complains every second.
+ExecStartPre=/bin/mkdir -p /etc/kubernetes/manifests
 ExecStart=/usr/local/bin/kubelet
 Restart=always
 RestartSec=3
