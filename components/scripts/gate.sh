@@ -12,9 +12,12 @@ cleanup() {
 }
 
 check_api() {
+  local listed
   kubectl_admin get --raw '/readyz?verbose' >/dev/null
   kubectl_admin -n default create configmap "kube-ha-gate-$$" --from-literal=a=b >/dev/null
-  kubectl_admin -n default get configmaps -o name | grep -qx "configmap/kube-ha-gate-$$" || die "an object just created is not in the list" "look at kube-apiserver and etcd"
+  # Into a variable, not into grep -q: that ends at the first match, and kubectl would die of the closed pipe.
+  listed=$(kubectl_admin -n default get configmaps -o name)
+  [[ $'\n'$listed$'\n' == *$'\n'"configmap/kube-ha-gate-$$"$'\n'* ]] || die "an object just created is not in the list" "look at kube-apiserver and etcd"
   kubectl_admin -n default delete configmap "kube-ha-gate-$$" --wait=false >/dev/null
 }
 

@@ -46,12 +46,13 @@ change_master() {
   (($(known_masters) == 1 || $(other_ready_masters) > 0)) || die "no other apiserver is ready, so this one cannot be restarted without an outage" "repair the other masters first (kubectl get nodes; journalctl -u kubelet there)"
   kubeconfigs
   rm -f "$MANIFEST"
-  wait_for 120 "old apiserver stopped" bash -c "! ss -Hltn 'sport = :6443' | grep -q ."
+  wait_for 120 "old apiserver stopped" port_closed
   kubeadm init phase control-plane all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "static pods: $(tail -n 3 "$STATE/kubeadm.log")"
   wait_for 180 "apiserver of $NODE ready" ready
   kubeadm init phase upload-config all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "upload of the configuration: $(tail -n 3 "$STATE/kubeadm.log")"
   changes=$((changes + 1))
 }
+port_closed() { [[ -z $(ss -Hltn 'sport = :6443') ]]; }
 ready() { curl -fsS --max-time 5 --cacert /etc/kubernetes/pki/ca.crt "https://$ADDRESS:6443/readyz"; }
 
 main() {

@@ -66,11 +66,13 @@ prove_runtime() {
   ctr -n k8s.io tasks rm -f kube-ha-proof >/dev/null 2>&1 || true
   ctr -n k8s.io containers rm kube-ha-proof >/dev/null 2>&1 || true
   timeout 60 ctr -n k8s.io run -d "$PAUSE_IMAGE" kube-ha-proof >"$STATE/proof.log" 2>&1 || die "a test container does not start: $(tail -n 3 "$STATE/proof.log")" "see journalctl -u containerd on $NODE"
-  wait_for 30 "test container running" bash -c "ctr -n k8s.io tasks ls | grep -q 'kube-ha-proof.*RUNNING'"
+  wait_for 30 "test container running" proof_runs
   ctr -n k8s.io tasks rm -f kube-ha-proof >/dev/null
   ctr -n k8s.io containers rm kube-ha-proof >/dev/null
   put 644 "$STATE/runtime-proof" <<<"$PAUSE_IMAGE"
 }
+
+proof_runs() { [[ $(ctr -n k8s.io tasks ls) =~ kube-ha-proof[[:space:]].*RUNNING ]]; }
 
 kubelet() {
   local url sum name

@@ -26,7 +26,7 @@ check_system() {
   ((free_kib / 1048576 >= MIN_DISK_GIB)) || problem "$((free_kib / 1048576)) GiB free on /var/lib, $MIN_DISK_GIB needed" "free or add disk space"
   [[ -s /etc/machine-id && $(</etc/machine-id) =~ ^[0-9a-f]{32}$ ]] || problem "/etc/machine-id is not set" "run systemd-machine-id-setup"
   [[ $(hostname) =~ ^[a-zA-Z0-9]([-.a-zA-Z0-9]*[a-zA-Z0-9])?$ && $(hostname) != localhost ]] || problem "hostname is \"$(hostname)\"" "run hostnamectl set-hostname $NODE"
-  ip -o -4 addr show | grep -qF " $ADDRESS/" || problem "address $ADDRESS is on no interface (found: $(ip -o -4 addr show scope global | awk '{print $4}' | xargs))" "correct the address in the config"
+  [[ $(ip -o -4 addr show) == *" $ADDRESS/"* ]] || problem "address $ADDRESS is on no interface (found: $(ip -o -4 addr show scope global | awk '{print $4}' | xargs))" "correct the address in the config"
 }
 
 check_kernel() {
@@ -48,7 +48,8 @@ check_kernel() {
 check_network() {
   local port peer url answer date skew limit
   for port in $PORTS; do
-    if ss -Hltn "sport = :$port" | grep -q .; then problem "port $port is in use: $(ss -Hltnp "sport = :$port" | awk '{print $NF}' | head -1)" "stop that service, or use another machine"; fi
+    answer=$(ss -Hltnp "sport = :$port")
+    [[ -z $answer ]] || problem "port $port is in use: ${answer##* }" "stop that service, or use another machine"
   done
   for peer in $PEERS; do
     limit=$((SECONDS + 30)) # machines of one up may start seconds apart
