@@ -37,7 +37,7 @@ class Stack:
         self.file = ROOT / f"Pulumi.{self.name}.yaml"
         self.folder = ROOT / ".local/test" / story
         self.evidence = ROOT / ".local/log/e2e" / story
-        self._env = self._environment()
+        self.environment = self._variables()
         self._runs = 0
 
     def __enter__(self) -> Stack:
@@ -91,7 +91,7 @@ class Stack:
         options = ["--stack", self.name, "--non-interactive"]
         if words[0] != "preview":
             options += ["--yes", "--skip-preview"]
-        return Update([*words, *options], self._env, file)
+        return Update([*words, *options], self.environment, file)
 
     def start_up(self) -> Update:
         return self.start("up")
@@ -117,7 +117,7 @@ class Stack:
         done = subprocess.run(
             ["pulumi", *words, "--non-interactive"],
             cwd=ROOT,
-            env=self._env,
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -238,7 +238,7 @@ class Stack:
         members[0].etcdctl("endpoint health --cluster")
         return ""
 
-    def _environment(self) -> dict[str, str]:
+    def _variables(self) -> dict[str, str]:
         kept = {key: value for key, value in os.environ.items() if key not in _FOREIGN}
         path = f"{ROOT}/.local/bin:{ROOT}/.venv/bin:{os.environ['PATH']}"
         return kept | {
