@@ -74,4 +74,4 @@ def updated(kind: str, inputs: Properties, state: Properties) -> Properties:
 
 def _operation() -> Operation:
     # Used only to warn about a CA that is none.
-    return mock.create_autospec(Operation, instance=True)
+    return Operation("urn", "name", 0, mock.Mock(), asyncio.Event())

@@ -14,90 +14,24 @@ import runpy
 import threading
 from collections.abc import Collection, Mapping
 from contextlib import chdir
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
 
-import grpc
 import pulumi
 import yaml
 from google.protobuf import empty_pb2
 from pulumi.runtime import mocks
 from pulumi.runtime.proto import engine_pb2, resource_pb2
 
-from lab.toolchain.values import Properties, Secret, Value, decode, encode, plain
-from tests.plan import providers
+from lab.toolchain.values import Properties, Secret, Value, decode, encode
+from tests.plan.registration import Change, MadeToFailError, Resource, Run, step, wanted_of
 
 ROOT = Path(__file__).parents[2]
 
 
 class RunError(Exception):
     """The program ended with an error: refused the config, or a resource was made to fail."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
-    """One registration, with what became of it."""
-
-    urn: str
-    name: str
-    type: str
-    custom: bool
-    parent: str  # URN
-    inputs: Properties
-    outputs: Properties
-    id: str
-    dependencies: frozenset[str]  # URNs, of options and of inputs
-    deleted_with: str  # URN
-    ignores: frozenset[str]
-    secret_outputs: frozenset[str]
-    trigger: Value
-
-    def text(self, key: str) -> str:
-        """A text input without its secret mark; empty when it is not set."""
-        value = plain(self.inputs.get(key))
-        return value if isinstance(value, str) else ""
-
-    def is_secret(self, key: str) -> bool:
-        return isinstance(self.inputs.get(key), Secret)
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """`+` created, `~` updated, `!` replaced, `-` deleted; with the paths of the inputs that differ."""
-
-    mark: str
-    name: str
-    paths: tuple[str, ...] = ()
-    before: Resource | None = None
-    after: Resource | None = None
-
-    def __str__(self) -> str:
-        return f"{self.mark} {self.name}"
-
-
-@dataclass(slots=True)
-class Run:
-    """What one run registered, by URN, and what it changed."""
-
-    resources: dict[str, Resource] = field(default_factory=dict)
-    changes: list[Change] = field(default_factory=list)
-    messages: list[str] = field(default_factory=list)
-
-    @property
-    def custom(self) -> list[Resource]:
-        return [resource for resource in self.resources.values() if resource.custom]
-
-    @property
-    def commands(self) -> list[Resource]:
-        return [resource for resource in self.custom if resource.type == providers.COMMAND]
-
-    def named(self, name: str) -> Resource:
-        """The custom resource of that name. Raises KeyError."""
-        for resource in self.custom:
-            if resource.name == name:
-                return resource
-        raise KeyError(name)
 
 
 @dataclass(slots=True)
@@ -142,17 +76,13 @@ class Engine:
 
 def _run_program(monitor: _Monitor, stack: str) -> None:
     pulumi.runtime.configure(
-        mocks.MockSettings(
+        pulumi.runtime.Settings(
             monitor=monitor,
-            monitor_features=set(),
             engine=_Log(monitor.run.messages),
             project="kube-ha",
             stack=stack,
             dry_run=False,
             organization="organization",
-            callbacks=None,
-            outputs=set(),
-            lock=threading.Lock(),
         )
     )
 
@@ -165,18 +95,8 @@ def _run_program(monitor: _Monitor, stack: str) -> None:
             runner.run(pulumi.runtime.run_in_stack(program))
     except SystemExit as error:
         raise RunError(str(error.code)) from None
-    except _MadeToFailError as error:
+    except MadeToFailError as error:
         raise RunError(str(error)) from None
-
-
-class _MadeToFailError(grpc.RpcError):
-    """A resource operation failed."""
-
-    def code(self) -> grpc.StatusCode:
-        return grpc.StatusCode.UNKNOWN
-
-    def details(self) -> str:
-        return str(self)
 
 
 class _Log:
@@ -241,10 +161,10 @@ class _Monitor(mocks.MockMonitor):
             if urn in self.run.resources:
                 raise AssertionError(f"{urn} is registered twice")
             old = self._engine.resources.get(urn)
-        wanted = _wanted(urn, request)
+        wanted = wanted_of(urn, request)
         try:
-            made, change = _step(old, wanted, failing=wanted.name in self._failing)
-        except _MadeToFailError:
+            made, change = step(old, wanted, failing=wanted.name in self._failing)
+        except MadeToFailError:
             # What the engine keeps of a failed step: the inputs of the last success, or nothing.
             if old is not None:
                 self.run.resources[urn] = old
@@ -263,69 +183,6 @@ class _Monitor(mocks.MockMonitor):
         if "pulumi:pulumi:Stack::" in request.urn:
             self.outputs = decode(request.outputs)
         return empty_pb2.Empty()
-
-
-def _wanted(urn: str, request: resource_pb2.RegisterResourceRequest) -> Resource:
-    inputs = providers.checked(request.type, decode(request.object))
-    by_property = [other for used in request.propertyDependencies.values() for other in used.urns]
-    trigger = _trigger(request)
-    return Resource(
-        urn=urn,
-        name=request.name,
-        type=request.type,
-        custom=request.custom,
-        parent=request.parent,
-        inputs=inputs,
-        outputs={},
-        id="",
-        dependencies=frozenset((*request.dependencies, *by_property)),
-        deleted_with=request.deletedWith,
-        ignores=frozenset(request.ignoreChanges),
-        secret_outputs=frozenset(request.additionalSecretOutputs),
-        trigger=trigger,
-    )
-
-
-def _trigger(request: resource_pb2.RegisterResourceRequest) -> Value:
-    """The replacement trigger, None when there is none."""
-    if not request.HasField("replacement_trigger"):
-        return None
-    holder = type(request.object)()
-    holder.fields["value"].CopyFrom(request.replacement_trigger)
-    return decode(holder).get("value")
-
-
-def _step(
-    old: Resource | None, wanted: Resource, *, failing: bool
-) -> tuple[Resource, Change | None]:
-    """What the engine makes of one registration. Raises _MadeToFailError."""
-    if not wanted.custom:
-        return wanted, None
-    if old is None:
-        mark, paths = "+", ()
-    else:
-        fresh = wanted
-        kept = {key: old.inputs[key] for key in wanted.ignores if key in old.inputs}
-        rest = {key: value for key, value in wanted.inputs.items() if key not in wanted.ignores}
-        wanted = replace(wanted, inputs={**rest, **kept})
-        found = providers.difference(wanted.type, old.inputs, wanted.inputs, old.outputs)
-        triggered = plain(old.trigger) != plain(wanted.trigger)
-        if not found.changes and not triggered:
-            return replace(wanted, outputs=old.outputs, id=old.id), None
-        mark, paths = "~", tuple(found.changes)
-        if found.replaces or triggered:
-            # The engine ignores no change in the inputs of a replacement.
-            mark, wanted = "!", fresh
-    if failing:
-        raise _MadeToFailError(f"{wanted.name} was made to fail")
-    if old is not None and mark == "~":
-        done = replace(
-            wanted, outputs=providers.updated(wanted.type, wanted.inputs, old.outputs), id=old.id
-        )
-    else:
-        made, outputs = providers.created(wanted.type, wanted.inputs)
-        done = replace(wanted, outputs=outputs, id=made)
-    return done, Change(mark, done.name, paths, old, done)
 
 
 def _defaults() -> dict[str, str]:

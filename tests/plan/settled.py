@@ -11,7 +11,8 @@ from pathlib import Path
 from stacks import artifacts
 from stacks.plan import Plan, plan
 from stacks.spec import load
-from tests.plan.recording import Change, Engine, Run
+from tests.plan.recording import Engine
+from tests.plan.registration import Change, Run
 
 Config = Mapping[str, object]
 
