@@ -6,7 +6,7 @@ import dataclasses
 import string
 
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stacks.files import apiserver, containerd, etcd, kubeadm
@@ -14,6 +14,8 @@ from stacks.files.haproxy import local_api
 from stacks.files.yaml_text import documents
 from tests.unit.files_examples import lab
 
+# No deadline: other work on this computer is no failure.
+patient = settings(deadline=None, max_examples=40)
 _GO_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 ENDS = string.ascii_letters + string.digits
 label_values = st.one_of(
@@ -24,11 +26,13 @@ flag_values = st.text(ENDS + "_.,:;=/@%+~*[](){}|<>?!&^# -", max_size=60)
 dns_labels = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?", fullmatch=True)
 
 
+@patient
 @given(st.text(max_size=80))
 def test_any_text_comes_back_from_yaml(text: str) -> None:
     assert yaml.safe_load(documents({"key": text})) == {"key": text}
 
 
+@patient
 @given(label_values)
 def test_labels_and_taints_stay_text(value: str) -> None:
     """Also for a parser that knows more numbers and booleans than PyYAML: those are quoted."""
@@ -51,6 +55,7 @@ def test_labels_and_taints_stay_text(value: str) -> None:
     assert quoted or (value[0].isalpha() and value.lower() not in _GO_WORDS)
 
 
+@patient
 @given(flag_values)
 def test_flags_stay_one_argument_of_one_component(value: str) -> None:
     plan = lab(controlPlane={"apiServerArgs": {"v": value}})
@@ -60,6 +65,7 @@ def test_flags_stay_one_argument_of_one_component(value: str) -> None:
     assert len(flags) == 10
 
 
+@patient
 @given(dns_labels)
 def test_names_of_machines_end_where_they_end(name: str) -> None:
     pools = {name: {"roles": ["etcd", "master"], "count": 1}}
@@ -74,6 +80,7 @@ def test_names_of_machines_end_where_they_end(name: str) -> None:
     )
 
 
+@patient
 @given(st.recursive(st.none() | st.booleans() | st.text(max_size=20), st.lists, max_leaves=5))
 def test_the_users_audit_policy_comes_back(rules: object) -> None:
     plan = lab()
