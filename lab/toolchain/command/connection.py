@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -158,7 +159,9 @@ async def _reach(connection: Connection) -> socket.socket:
     except TimeoutError:
         raise DialError(f"{where}: i/o timeout") from None
     except OSError as error:
-        text = (error.strerror or str(error)).lower()
+        # The loop words its own text into the error; the number is the system's.
+        known = not isinstance(error, socket.gaierror) and error.errno is not None
+        text = os.strerror(error.errno).lower() if known and error.errno else str(error)
         raise DialError(f"{where}: connect: {text}") from None
     # Go's defaults: a peer that is gone is noticed after 15 s of silence and 9 unanswered probes.
     reached.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
