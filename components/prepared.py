@@ -88,8 +88,14 @@ def prepare(
 
 
 def artefacts(files: Mapping[str, File], names: tuple[str, ...]) -> str:
-    """Lines `name url sha256` for a phase's value ARTEFACTS."""
-    return "\n".join(f"{name} {files[name].url} {files[name].sha256}" for name in names)
+    """Lines `name url sum` for a phase's value ARTEFACTS.
+
+    The sum is a SHA-256 of the mirror's manifest; without a mirror `published:<url>` of upstream's.
+    """
+    return "\n".join(
+        f"{name} {file.url} {file.sha256 or f'published:{file.published}'}"
+        for name, file in ((name, files[name]) for name in names)
+    )
 
 
 def _values(

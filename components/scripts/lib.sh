@@ -75,14 +75,25 @@ settle() {
 }
 settled() { [[ -f $STATE/$1.sum && $(<"$STATE/$1.sum") == "$2" ]] && systemctl is-active -q "$1"; }
 
-# fetch URL SHA256 PATH: make PATH the verified download.
+# published_sum FILE-NAME URL: the SHA-256 that upstream publishes, in a file of `sum` or `sum  name` lines.
+published_sum() {
+  local text
+  text=$(curl -fsSL --proto '=https,http' --connect-timeout 10 --retry 4 --retry-connrefused --max-time 60 "$2") || die "cannot download the checksum $2" "see that $NODE reaches that address, or set a mirror"
+  awk -v name="$1" '{sub(/^\*/, "", $2); sub(/.*\//, "", $2)} length($1) == 64 && $1 ~ /^[0-9a-f]+$/ && ($2 == "" || $2 == name) {print $1; exit}' <<<"$text"
+}
+
+# fetch URL SUM PATH: make PATH the verified download. SUM is a SHA-256, or published:<url>.
 fetch() {
   local url=$1 sum=$2 path=$3 answer is
+  if [[ $sum == published:* ]]; then
+    sum=$(published_sum "${url##*/}" "${sum#published:}")
+    [[ -n $sum ]] || die "no SHA-256 of ${url##*/} in ${2#published:}" "report the address, or set a mirror"
+  fi
   mkdir -p "${path%/*}"
   answer=$(curl -fsSL --proto '=http,https' --connect-timeout 10 --retry 4 --retry-delay 1 --retry-connrefused --max-time 900 -o "$path.part" "$url" 2>&1) ||
     die "cannot download $url: $answer" "see that $NODE reaches that address (mirror, proxy, firewall), then run pulumi up again"
   is=$(sha256sum <"$path.part")
-  [[ ${is%% *} == "$sum" ]] || die "$url has sha256 ${is%% *}, the manifest says $sum" "do not use this file: find out who changed it, or make the bundle again"
+  [[ ${is%% *} == "$sum" ]] || die "$url has sha256 ${is%% *}, wanted $sum" "do not use this file: find out who changed it, or make the bundle again"
   mv -f "$path.part" "$path"
 }
 
