@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -14,7 +15,13 @@ from artifacts.progress import step
 
 SUITE = "bookworm"
 # Nobody reads manuals in these images; devices come from the container runtime.
-_DROP = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/bash-completion", "dev")
+_DROP = (
+    "usr/share/doc/",
+    "usr/share/man/",
+    "usr/share/locale/",
+    "usr/share/bash-completion/",
+    "dev/",
+)
 
 
 class LayerError(RuntimeError):
@@ -33,25 +40,49 @@ def layer(wanted: Layer, arch: str, cache: Path) -> Path:
             step(f"layer {wanted.name}", note),
             tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as work,
         ):
-            made = Path(work) / "layer.tar"
-            _run(_command(wanted, arch, made), Path(work))
+            unpacked, made = Path(work) / "unpacked.tar", Path(work) / "layer.tar"
+            _run(_command(wanted, arch, unpacked), Path(work))
+            rewrite(unpacked, made, wanted)
             made.rename(target)
     return target
 
 
+def rewrite(source: Path, target: Path, wanted: Layer) -> None:
+    """Copy the archive `source` to `target` without what nobody needs, and add the links.
+
+    Times become 0, so that the same packages give the same digest. An applet of busybox gives way
+    to the real program of a package.
+    """
+    with (
+        tarfile.open(source) as unpacked,
+        tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        taken: set[str] = set()
+        for member in unpacked:
+            member.name = member.name.removeprefix("./")
+            if member.name in {"", "."} or member.name.startswith(_DROP):
+                continue
+            member.mtime = 0
+            member.pax_headers = {}
+            if member.islnk():  # names another member, which was renamed in the same way
+                member.linkname = member.linkname.removeprefix("./")
+            folder, _, program = member.name.rpartition("/")
+            if folder in {"bin", "sbin", "usr/bin", "usr/sbin"}:
+                taken.add(program)
+            tar.addfile(member, unpacked.extractfile(member) if member.isfile() else None)
+        links = {f"usr/sbin/{name}": to for name, to in wanted.links.items()}
+        links |= {f"bin/{name}": "busybox" for name in wanted.busybox if name not in taken}
+        for name, to in sorted(links.items()):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname, info.mode = tarfile.SYMTYPE, to, 0o777
+            tar.addfile(info)
+
+
 def _command(wanted: Layer, arch: str, target: Path) -> list[str]:
-    links = [f'ln -s {to} "$1/usr/sbin/{name}"' for name, to in wanted.links.items()]
-    # Real programs of other packages win over applets.
-    links += [
-        f'test -e "$1/bin/{name}" -o -e "$1/usr/bin/{name}" || ln -s busybox "$1/bin/{name}"'
-        for name in wanted.busybox
-    ]
-    drop = " ".join(f'"$1/{path}"' for path in _DROP)
-    hook = "\n".join([f"rm -rf {drop}", 'mkdir -p "$1/bin" "$1/usr/sbin" "$1/dev"', *links])
     mirror = os.environ.get("KUBE_HA_DEBIAN_MIRROR")
     command = [
         "mmdebstrap", "--quiet", "--variant=extract", f"--architectures={arch}",
-        f"--include={','.join(wanted.packages)}", f"--customize-hook={hook}", SUITE, str(target),
+        f"--include={','.join(wanted.packages)}", SUITE, str(target),
     ]  # fmt: skip
     return [*([] if os.geteuid() == 0 else ["sudo", "-n"]), *command, *([mirror] if mirror else [])]
 

@@ -204,11 +204,13 @@ def _text(parent: Mapping[str, object], key: str, default: str | None = None) ->
 
 
 def _texts(parent: Mapping[str, object], key: str) -> dict[str, str]:
-    return {name: str(value) for name, value in _mapping(parent.get(key, {}), key).items()}
+    entries = _mapping(parent.get(key, {}), key)
+    return {name: _text(entries, name) for name in entries}
 
 
 def _list(parent: Mapping[str, object], key: str) -> tuple[str, ...]:
     value = parent.get(key, [])
-    if not isinstance(value, list):
-        raise LockError(f"{key}: must be a list")
-    return tuple(str(item) for item in value)
+    # An unquoted `true` or 1.20 is no string to YAML, and would turn into another word here.
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise LockError(f"{key}: must be a list of strings, is {value!r}")
+    return tuple(value)
