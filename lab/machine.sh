@@ -44,15 +44,19 @@ remove() { # remove CONTAINER...: at once and with its volumes; absent is fine
 }
 
 create() { # create NAME ADDRESS OPTION...: a container in the lab's network with the lab's label
-  local name=$1 address=$2 files options=()
+  local name=$1 address=$2 files mac options=()
   shift 2
+  # From the address: a rebuilt machine under an old address is reached at once, while its neighbours
+  # still have the hardware address in their caches. Otherwise they wait about 10 s.
+  # shellcheck disable=SC2086  # four words
+  mac=$(printf '02:6b:%02x:%02x:%02x:%02x' ${address//./ })
   # The engine's default limits are higher than a host without CAP_SYS_RESOURCE can grant, and its
   # containers then do not start. 32768 processes is what podman itself is left with there.
   files=$(ulimit -Hn)
   if [[ $files == unlimited ]]; then files=1048576; fi
   # crun refuses hosts with both cgroup versions; docker's own default is runc.
   if [[ $ENGINE == podman ]]; then options=(--runtime runc --systemd=false); fi
-  engine create --name "$name" --network "kube-ha-$LAB" --ip "$address" --label "kube-ha.lab=$LAB" \
+  engine create --name "$name" --network "kube-ha-$LAB" --ip "$address" --mac-address "$mac" --label "kube-ha.lab=$LAB" \
     --ulimit "nofile=$files:$files" --ulimit nproc=32768:32768 \
     --security-opt label=disable "${options[@]}" "$@" >/dev/null
 }
@@ -100,6 +104,10 @@ poll() { # poll SECONDS WHAT DO COMMAND...: until COMMAND succeeds
 sshd_greets() {
   # shellcheck disable=SC2016  # the inner shell expands
   [[ $(timeout 2 bash -c 'exec 3<>"/dev/tcp/$0/22" && head -c 4 <&3' "$ADDRESS" 2>&1) == SSH- ]]
+}
+
+wait_for_sshd() {
+  poll 60 "sshd of $MACHINE at $ADDRESS" "$ENGINE exec $CONTAINER journalctl -b -n 50" sshd_greets
 }
 
 machine_create() {
@@ -151,7 +159,7 @@ machine_up() {
     *) engine start "$CONTAINER" >/dev/null ;;
   esac
   if [[ $ENGINE == docker ]]; then give_resolver; fi
-  poll 60 "sshd of $MACHINE at $ADDRESS" "$ENGINE exec $CONTAINER journalctl -b -n 50" sshd_greets
+  wait_for_sshd
   echo "machine $MACHINE $ADDRESS"
 }
 
@@ -200,6 +208,12 @@ machine_verb() {
       ;;
     down) remove "$CONTAINER" ;;
     kill) engine kill --signal KILL "$CONTAINER" >/dev/null ;;
+    start)
+      engine start "$CONTAINER" >/dev/null
+      ADDRESS=$(label "$CONTAINER" made-from)
+      ADDRESS=${ADDRESS#* } # after the generation
+      wait_for_sshd
+      ;;
     *) engine "$VERB" "$CONTAINER" >/dev/null ;;
   esac
 }
