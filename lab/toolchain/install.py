@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from lab.toolchain import engine, releases, standins
+from lab.toolchain import distribution, releases, standins
 from lab.toolchain.progress import say
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +42,7 @@ class Place:
 
     folder: Path
     cache: Path
-    source: engine.Source
+    source: distribution.Source
 
     @property
     def bin(self) -> Path:
@@ -66,18 +67,18 @@ def main() -> None:
     try:
         with _alone(place.cache / "engine"):
             install(place, version)
-    except (engine.BuildError, releases.ReleaseError, releases.UnreachableError) as error:
+    except (distribution.BuildError, releases.ReleaseError, releases.UnreachableError) as error:
         print(f"toolchain: {error}", file=sys.stderr)
         raise SystemExit(1) from None
 
 
 def install(place: Place, version: str) -> None:
-    """Make bin/ and pulumi/ complete. Raises what engine.ensure raises, and ReleaseError."""
+    """Make bin/ and pulumi/ complete. Raises what distribution.ensure raises, and ReleaseError."""
     place.bin.mkdir(parents=True, exist_ok=True)
     place.home.mkdir(parents=True, exist_ok=True)
-    programs = engine.ensure(version, place.cache / "engine", place.source)
+    programs = distribution.ensure(version, place.cache / "engine", place.source)
     for program in sorted(programs.iterdir()):
-        _link(place.bin / program.name, program)
+        _put(program, place.bin / program.name)
     host = _language_host(place)
     way = programs.name.partition("-")[0]
     used = {
@@ -150,12 +151,22 @@ def _pulumi(place: Place, name: str, version: str, source: Path) -> None:
         raise releases.ReleaseError(message)
 
 
-def _link(path: Path, target: Path) -> None:
-    """Make `path` a link to `target`."""
-    if path.is_symlink() and path.readlink() == target:
-        return
+def _put(source: Path, path: Path) -> None:
+    """Make `path` the same file as `source`, or a copy where that cannot be.
+
+    Not a symbolic link: the engine warns of a language host that does not lie beside its own,
+    resolved, path.
+    """
+    wanted = source.stat()
+    if path.is_file() and not path.is_symlink():
+        found = path.stat()
+        if (found.st_size, found.st_mtime_ns) == (wanted.st_size, wanted.st_mtime_ns):
+            return
     path.unlink(missing_ok=True)
-    path.symlink_to(target)
+    try:
+        path.hardlink_to(source)
+    except OSError:
+        shutil.copy2(source, path)
 
 
 @contextmanager
@@ -171,7 +182,7 @@ def _arguments() -> Place:
     parser = argparse.ArgumentParser(prog="lab.toolchain.install", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--into", type=Path, default=_ROOT / ".local")
-    parser.add_argument("--source", choices=get_args(engine.Source), default="auto")
+    parser.add_argument("--source", choices=get_args(distribution.Source), default="auto")
     given = parser.parse_args()
     usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kube-ha"
     cache = Path(os.environ.get("KUBE_HA_CACHE") or usual)

@@ -1,0 +1,226 @@
+"""The installer takes official releases where they can be had, and verifies them; else it stands in."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from lab.toolchain import releases, standins
+
+_ROOT = Path(__file__).resolve().parents[2]
+_VERSION = (_ROOT / ".pulumi.version").read_text(encoding="utf-8").strip()
+
+# An engine whose `plugin install` unpacks an archive or copies a folder as the real one does.
+_ENGINE = """#!/bin/sh
+echo "$@" >>"$PULUMI_HOME/calls"
+for last; do :; done
+target="$PULUMI_HOME/plugins/resource-$4-$5"
+mkdir -p "$target"
+if [ -d "$last" ]; then cp "$last"/* "$target"; else tar -xzf "$last" -C "$target"; fi
+"""
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Releases in the layout their makers use, on a loopback port."""
+
+    folder: Path
+    url: str
+    served: list[str] = field(default_factory=list)
+
+    def offer(self, release: releases.Release, files: dict[str, str], *, folder: str = "") -> Path:
+        """Put a release there: an archive of these files, and the list of its sums."""
+        place = self.folder / release.repository / "releases/download" / f"v{release.version}"
+        place.mkdir(parents=True)
+        archive = place / release.file
+        with tarfile.open(archive, "w:gz") as packed:
+            for name, text in files.items():
+                entry = tarfile.TarInfo(f"{folder}{name}")
+                entry.size, entry.mode = len(text.encode()), 0o755
+                packed.addfile(entry, io.BytesIO(text.encode()))
+        digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+        (place / release.checksums).write_text(f"{'0' * 64}  other\n{digest}  {release.file}\n")
+        return archive
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A release server that has everything the toolchain wants."""
+    folder = tmp_path / "releases"
+    folder.mkdir()
+    http = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+    thread = threading.Thread(target=http.serve_forever)
+    thread.start()
+    made = Server(folder, f"http://127.0.0.1:{http.server_port}")
+    programs = {
+        "pulumi": _ENGINE,
+        "pulumi-language-python": "#!/bin/sh\necho official host\n",
+        "pulumi-language-python-exec": "# runner\n",
+        "pulumi-resource-pulumi-python": "# dynamic\n",
+        "pulumi-language-nodejs": "# not for us\n",
+    }
+    made.offer(releases.engine(_VERSION), programs, folder="pulumi/")
+    for name, version in (("command", "1.2.1"), ("tls", "5.6.2")):
+        made.offer(releases.plugin(name, version), {f"pulumi-resource-{name}": f"# {name}\n"})
+    yield made
+    http.shutdown()
+    thread.join()
+    http.server_close()
+
+
+@dataclass(frozen=True, slots=True)
+class Installer:
+    """Runs the installer into a folder of the test's own, with a cache of its own."""
+
+    folder: Path
+
+    @property
+    def into(self) -> Path:
+        """What .local is in a checkout."""
+        return self.folder / "local"
+
+    def run(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run to the end; stdout and stderr together."""
+        own = {"KUBE_HA_CACHE": str(self.folder / "cache"), **environment}
+        return subprocess.run(
+            [sys.executable, "-m", "lab.toolchain.install", "--into", str(self.into), *words],
+            cwd=_ROOT,
+            env={**os.environ, **own},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def plugin(self, name: str, version: str) -> Path:
+        """The program of an installed plugin."""
+        return self.into / f"pulumi/plugins/resource-{name}-v{version}/pulumi-resource-{name}"
+
+
+@pytest.fixture
+def installer(tmp_path: Path) -> Installer:
+    """An installer that has never run."""
+    return Installer(tmp_path)
+
+
+def test_official_releases_are_used_where_they_can_be_had(
+    installer: Installer, server: Server
+) -> None:
+    done = installer.run(KUBE_HA_RELEASES_URL=server.url)
+    assert done.returncode == 0, done.stdout
+    assert "command 1.2.1 official, tls 5.6.2 official" in done.stdout
+    assert (installer.into / "bin/pulumi").read_text() == _ENGINE
+    assert "official host" in (installer.into / "bin/pulumi-language-python").read_text()
+    assert installer.plugin("command", "1.2.1").read_text() == "# command\n"
+    assert not (installer.into / "bin/pulumi-language-nodejs").exists()
+
+
+def test_the_second_run_asks_nobody_and_takes_a_moment(
+    installer: Installer, server: Server
+) -> None:
+    installer.run(KUBE_HA_RELEASES_URL=server.url)
+    calls = (installer.into / "pulumi/calls").read_text()
+    start = time.monotonic()
+    again = installer.run(KUBE_HA_RELEASES_URL="http://127.0.0.1:9")
+    assert again.returncode == 0, again.stdout
+    assert time.monotonic() - start < 2
+    assert "official" in again.stdout
+    assert (installer.into / "pulumi/calls").read_text() == calls
+
+
+def test_a_second_checkout_takes_everything_from_the_cache(
+    installer: Installer, server: Server, tmp_path: Path
+) -> None:
+    installer.run(KUBE_HA_RELEASES_URL=server.url)
+    other = Installer(tmp_path / "other")
+    other.folder.mkdir()
+    done = other.run(
+        KUBE_HA_RELEASES_URL="http://127.0.0.1:9", KUBE_HA_CACHE=str(tmp_path / "cache")
+    )
+    assert done.returncode == 0, done.stdout
+    assert other.plugin("tls", "5.6.2").read_text() == "# tls\n"
+
+
+@pytest.mark.parametrize("altered", ["engine", "plugin"])
+def test_an_altered_download_is_not_installed(
+    installer: Installer, server: Server, altered: str
+) -> None:
+    release = (
+        releases.engine(_VERSION) if altered == "engine" else releases.plugin("command", "1.2.1")
+    )
+    [archive] = server.folder.glob(f"{release.repository}/releases/download/*/{release.file}")
+    archive.write_bytes(archive.read_bytes() + b"!")
+    done = installer.run(KUBE_HA_RELEASES_URL=server.url)
+    assert done.returncode == 1
+    assert "SHA-256 is" in done.stdout
+    assert "Nothing was installed" in done.stdout
+    assert not installer.plugin("command", "1.2.1").exists()
+    leftovers = [path.name for path in (installer.folder / "cache/engine").iterdir()]
+    assert not [name for name in leftovers if name.startswith("tmp")]
+
+
+def test_a_release_without_this_system_is_said(installer: Installer, server: Server) -> None:
+    [listed] = server.folder.glob("pulumi/pulumi/releases/download/*/*checksums.txt")
+    listed.write_text("0  other\n")
+    done = installer.run(KUBE_HA_RELEASES_URL=server.url)
+    assert done.returncode == 1
+    assert f"does not name {releases.engine(_VERSION).file}" in done.stdout
+
+
+def test_a_plugin_that_cannot_be_had_gets_a_stand_in(installer: Installer, server: Server) -> None:
+    [archive] = server.folder.glob("pulumi/pulumi-tls/releases/download/*/*checksums.txt")
+    archive.unlink()
+    done = installer.run(KUBE_HA_RELEASES_URL=server.url)
+    assert done.returncode == 0, done.stdout
+    assert "command 1.2.1 official, tls 5.6.2 stand-in" in done.stdout
+    assert not standins.is_official(installer.plugin("tls", "5.6.2"))
+
+
+def test_a_stand_in_never_replaces_an_official_plugin(installer: Installer, server: Server) -> None:
+    installer.run(KUBE_HA_RELEASES_URL=server.url)
+    plugin = installer.plugin("tls", "5.6.2")
+    plugin.write_bytes(b"\x7fELF put here by the user")
+    assert "tls 5.6.2 official" in installer.run(KUBE_HA_RELEASES_URL=server.url).stdout
+    assert plugin.read_bytes() == b"\x7fELF put here by the user"
+
+
+def test_only_a_download_fails_where_there_is_none(installer: Installer) -> None:
+    done = installer.run("--source", "download", KUBE_HA_RELEASES_URL="http://127.0.0.1:9")
+    assert done.returncode == 1
+    assert done.stdout.startswith("toolchain: http://127.0.0.1:9/pulumi/pulumi/releases/")
+
+
+def test_without_release_and_compiler_the_way_out_is_named(installer: Installer) -> None:
+    done = installer.run(KUBE_HA_RELEASES_URL="http://127.0.0.1:9", PATH="/nonexistent")
+    assert done.returncode == 1
+    assert "there is no Go compiler. Install Go" in done.stdout
+
+
+def test_the_plugins_are_those_of_the_python_packages() -> None:
+    from lab.toolchain.install import PLUGINS
+
+    for name, version in PLUGINS.items():
+        [told] = Path(sys.prefix).glob(
+            f"lib/python3*/site-packages/pulumi_{name}/pulumi-plugin.json"
+        )
+        assert json.loads(told.read_text())["version"] == version
