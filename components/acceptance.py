@@ -13,7 +13,7 @@ from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 from pulumi_command import remote
 
 from components import script
-from components.remote import Identity, Machine, after, converge
+from components.remote import Identity, Machine, after, attempt, converge
 from stacks.files import acceptance as manifest
 from stacks.files.kubelet import granted_labels
 from stacks.plan import ETCD_CLIENT_PORT, Node, Plan
@@ -46,6 +46,15 @@ class Acceptance(ComponentResource):
         super().__init__("kube-ha:index:Acceptance", name, None, opts)
         plan = args.plan
         network = "1" if plan.spec.network.plugin != "none" else "0"
+        # Reverting a change that broke off must undo what the list of nodes has done of it, and prove
+        # the cluster again.
+        stamp = attempt(
+            f"{plan.spec.cluster.name}-acceptance-attempt",
+            wanted=script.digest(
+                script.phase_sum("nodes"), script.phase_sum("gate"), plan_digest(plan)
+            ),
+            opts=ResourceOptions(parent=self),
+        )
         nodes = converge(
             f"{plan.spec.cluster.name}-nodes",
             args.machine,
@@ -61,6 +70,7 @@ class Acceptance(ComponentResource):
                 "PLAN": plan_digest(plan),
             },
             identity=args.identity,
+            stamp=stamp,
             opts=after(*args.after, parent=self),
         )
         self.gate = converge(
@@ -69,6 +79,7 @@ class Acceptance(ComponentResource):
             "gate",
             gate_values(plan) | {"APPLIED": _wanted(plan, args.applied)},
             identity=args.identity,
+            stamp=stamp,
             opts=after(nodes, parent=self),
         )
         self.register_outputs({})

@@ -95,8 +95,11 @@ def _run_program(monitor: _Monitor, stack: str) -> None:
             runner.run(pulumi.runtime.run_in_stack(program))
     except SystemExit as error:
         raise RunError(str(error.code)) from None
-    except MadeToFailError as error:
-        raise RunError(str(error)) from None
+    except Exception as error:
+        # The SDK makes a plain Exception of what a resource operation failed with.
+        if monitor.failed:
+            raise RunError(monitor.failed) from error
+        raise
 
 
 class _Log:
@@ -127,6 +130,7 @@ class _Monitor(mocks.MockMonitor):
         super().__init__(_Nothing())
         self.run = Run()
         self.outputs: Properties = {}
+        self.failed = ""
         self._engine = engine
         self._failing = failing
         self._lock = threading.Lock()
@@ -164,7 +168,8 @@ class _Monitor(mocks.MockMonitor):
         wanted = wanted_of(urn, request)
         try:
             made, change = step(old, wanted, failing=wanted.name in self._failing)
-        except MadeToFailError:
+        except MadeToFailError as error:
+            self.failed = str(error)
             # What the engine keeps of a failed step: the inputs of the last success, or nothing.
             if old is not None:
                 self.run.resources[urn] = old

@@ -20,7 +20,7 @@ AUDIT_POLICY = {
 MASTERS = ["master-1", "master-2", "master-3"]
 WORKERS = ["worker-1", "worker-2"]
 # Every change passes the list of nodes and the gate, and is remembered only then.
-GATE = ["~ dev-nodes", "~ dev-gate"]
+GATE = ["! dev-acceptance-attempt", "~ dev-nodes", "~ dev-gate"]
 
 
 def marked(mark: str, phases: str, nodes: Iterable[str], cluster: str = "dev") -> list[str]:
@@ -206,7 +206,7 @@ def test_etcd_machines_added_to_separate_ones_roll_the_masters(stacks: Stacks) -
             *("! apart-etcd-1-etcd-attempt", "~ apart-etcd-1-etcd"),
             *(f"! apart-master-{number}-master-attempt" for number in (1, 2)),
             *(f"~ apart-master-{number}-master" for number in (1, 2)),
-            *("~ apart-nodes", "~ apart-gate"),
+            *("! apart-acceptance-attempt", "~ apart-nodes", "~ apart-gate"),
         ],
     )
 
@@ -223,7 +223,7 @@ def test_adopted_worker_taken_out_is_wiped_and_touches_no_other(stacks: Stacks) 
         adopted({"pools.worker.hosts": [host("worker", 1)]}),
         [
             *marked("-", "scripts preflight node join", ["worker-2"], "prod"),
-            *("~ prod-nodes", "~ prod-gate"),
+            *("! prod-acceptance-attempt", "~ prod-nodes", "~ prod-gate"),
         ],
     )
     left = {change.name: change.before for change in run.changes if change.mark == "-"}

@@ -1,0 +1,155 @@
+"""Private keys, tokens and the encryption key: in Pulumi secrets, on stdin and nowhere else."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from lab.toolchain.values import Properties, Secret, Value, plain
+from tests.plan.providers import COMMAND, COPY, LOCAL, STASH
+from tests.plan.registration import Resource, Run
+from tests.plan.settled import Stacks
+from tests.unit.configs import adopted, edited, lab
+
+# Where a secret may stand: (type of resource, input or output). The PKI's own resources hold keys.
+PLACES = {
+    *((COMMAND, key) for key in ("stdin", "connection", "stdout", "stderr")),
+    (COPY, "connection"),
+    (LOCAL, "stdin"),
+}
+
+
+@pytest.fixture(scope="module", params=["lab", "adopted"])
+def run(
+    request: pytest.FixtureRequest, stacks: Stacks, tmp_path_factory: pytest.TempPathFactory
+) -> Run:
+    if request.param == "lab":
+        return stacks.settled(lab())[1]
+    key = tmp_path_factory.mktemp("keys") / "id"
+    key.write_text(
+        f"-----BEGIN OPENSSH PRIVATE KEY-----\n{'k' * 70}\n-----END OPENSSH PRIVATE KEY-----\n"
+    )
+    key.chmod(0o600)
+    raw = adopted()
+    ssh = {"machines.ssh": {"privateKeyFile": str(key)}}
+    return stacks.settled(edited(raw, ssh))[1]
+
+
+def words(value: Value) -> Iterator[str]:
+    """Every text in a value that is not marked secret."""
+    match value:
+        case str():
+            yield value
+        case list():
+            for item in value:
+                yield from words(item)
+        case dict():
+            for item in value.values():
+                yield from words(item)
+
+
+def telling(text: str) -> Iterator[str]:
+    """Of every private key in a text a line or more that holds nothing of the public half."""
+    pem = re.compile(r"-----BEGIN ([A-Z ]*)PRIVATE KEY-----\n(.*?)\n-----END", re.DOTALL)
+    for kind, body in pem.findall(text):
+        lines = body.splitlines()
+        if kind == "RSA ":
+            yield from lines[len(lines) // 2 : -1]  # behind the modulus
+        elif kind == "OPENSSH ":
+            yield body  # the public half stands before and within
+        else:
+            yield lines[0]  # SEC 1 and PKCS 8: the private half comes first
+
+
+def secrets_of(run: Run) -> set[str]:
+    """Lines of all private keys, the join token, the encryption key, host keys."""
+    found: set[str] = set()
+    for resource in run.custom:
+        for properties in (resource.inputs, resource.outputs):
+            text = json.dumps({key: plain(value) for key, value in properties.items()})
+            found.update(telling(text.replace("\\n", "\n")))
+        stdin = resource.text("stdin")
+        found.update(re.findall(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b", stdin))
+        found.update(re.findall(r"secret: ['\"]*([A-Za-z0-9+/]{43}=)", stdin))
+    return found
+
+
+def shown(resource: Resource) -> str:
+    """Everything of a resource that state, preview and log hold in clear."""
+    return "\n".join([resource.name, *words(dict(resource.inputs)), *words(dict(resource.outputs))])
+
+
+def test_secrets_are_found_at_all(run: Run) -> None:
+    found = secrets_of(run)
+    assert any(re.fullmatch(r"[a-z0-9]{6}\.[a-z0-9]{16}", secret) for secret in found)
+    assert any(secret.endswith("=") and len(secret) == 44 for secret in found)
+    assert len(found) > 60
+
+
+def test_no_secret_stands_anywhere_in_clear(run: Run) -> None:
+    found = secrets_of(run)
+    for resource in run.custom:
+        text = shown(resource)
+        assert not [secret for secret in found if secret in text], resource.name
+
+
+def test_secrets_stand_on_stdin_and_in_connections_only(run: Run) -> None:
+    for resource in run.custom:
+        if resource.type.startswith("tls:"):
+            continue
+        for key in _secret_keys(resource.inputs) | _secret_keys(resource.outputs):
+            assert (resource.type, key) in PLACES, f"{resource.name}: {key}"
+
+
+def _secret_keys(properties: Properties) -> set[str]:
+    return {key for key, value in properties.items() if isinstance(value, Secret)}
+
+
+def test_what_commands_print_is_secret(run: Run) -> None:
+    for resource in run.commands:
+        assert {"stdout", "stderr"} <= resource.secret_outputs, resource.name
+
+
+def test_what_a_reviewer_may_read_shows_its_diff(run: Run) -> None:
+    """Only commands that carry keys or tokens hide their values."""
+    hidden = {
+        re.sub(r"^[a-z]+-((master|worker)-\d+-)?", "", resource.name)
+        for resource in run.commands
+        if resource.is_secret("stdin")
+    }
+    assert hidden == {"etcd-keys", "master-keys", "master-shared-keys", "join", "join-token"}
+
+
+def test_only_masters_get_what_acts_on_other_nodes(run: Run) -> None:
+    for resource in run.commands:
+        if "-worker-" in resource.name:
+            assert "PRIVATE KEY" not in resource.text("stdin"), resource.name
+
+
+def test_keys_of_etcd_and_front_proxy_ca_are_sent_nowhere(run: Run) -> None:
+    authorities = [r for r in run.custom if re.search(r"-(etcd|front-proxy)-ca-key$", r.name)]
+    assert len(authorities) == 2
+    for authority in authorities:
+        key = set(telling(str(plain(authority.outputs["privateKeyPem"]))))
+        for resource in run.commands:
+            sent = str(plain(dict(resource.inputs)))
+            assert not [line for line in key if line in sent], resource.name
+
+
+def test_stamps_hold_no_hash_of_secrets(stacks: Stacks) -> None:
+    """Two clusters of one config have other keys, and the same triggers but for certificates."""
+    stamps = [r for r in stacks.settled(lab())[1].custom if r.type == STASH]
+    assert stamps
+    assert all(isinstance(plain(stamp.trigger), str) for stamp in stamps)
+    assert not [stamp.name for stamp in stamps if isinstance(stamp.trigger, Secret)]
+
+
+def test_kubeconfig_and_ssh_keys_leave_the_stack_as_secrets(stacks: Stacks) -> None:
+    outputs = stacks.settled(lab())[0].outputs
+    in_clear = {key for key, value in outputs.items() if not isinstance(value, Secret)}
+    assert in_clear == {"endpoint", "nodes", "applied"}
+    assert isinstance(outputs["kubeconfig"], Secret)
+    assert isinstance(outputs["ssh"], Secret)
