@@ -15,7 +15,6 @@ from pulumi_command import remote
 from components import script
 from components.remote import Identity, Machine, after, attempt, converge
 from stacks.files import acceptance as manifest
-from stacks.files.kubelet import granted_labels
 from stacks.plan import ETCD_CLIENT_PORT, Node, Plan
 from stacks.transition import memory
 
@@ -136,7 +135,6 @@ def _labels(node: Node) -> str:
     granted = {
         f"node-role.kubernetes.io/{role}": "",
         **dict(node.labels),
-        **dict(granted_labels(node)),
     }
     return " ".join(f"{key}={value}" for key, value in sorted(granted.items()))
 

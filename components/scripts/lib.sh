@@ -143,6 +143,12 @@ own() {
 }
 finish() { log "done, changes=$changes"; }
 
+# A joined node follows the kubelet settings kept in the cluster; its own identity may read them.
+follow_kubelet_settings() {
+  kubeadm upgrade node phase kubelet-config >"$STATE/kubelet-config.log" 2>&1 || die "kubelet settings cannot be read from the cluster: $(tail -n 3 "$STATE/kubelet-config.log")" "see that https://127.0.0.1:3446/readyz answers on $NODE"
+  settle restart kubelet.service /etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d/10-kubeadm.conf /var/lib/kubelet/config.yaml "$STATE/kubelet.artefact"
+}
+
 kubectl_admin() { kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s "$@"; }
 # A kubelet may annotate its own Node: the gate reads from there what this node has applied.
 announce() { wait_for 120 "Node $NODE annotated by its own kubelet identity" annotate_self "$1"; }

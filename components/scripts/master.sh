@@ -49,26 +49,50 @@ change_master() {
   wait_for 120 "old apiserver stopped" port_closed
   kubeadm init phase control-plane all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "static pods: $(tail -n 3 "$STATE/kubeadm.log")"
   wait_for 180 "apiserver of $NODE ready" ready
-  kubeadm init phase upload-config all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "upload of the configuration: $(tail -n 3 "$STATE/kubeadm.log")"
   changes=$((changes + 1))
 }
+
+# What the cluster keeps for upgrades and for joining nodes; this node's kubelet follows it at once, the others' when their turn comes.
+publish_settings() {
+  kubeadm init phase upload-config all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "upload of the configuration: $(tail -n 3 "$STATE/kubeadm.log")"
+  follow_kubelet_settings
+  changes=$((changes + 1))
+}
+
+# Everything the static pods are made of: not the kubelet's part, whose change restarts no apiserver.
+control_plane_sum() {
+  local file
+  {
+    sed '/^apiVersion: kubelet\.config/,$d' "$CONFIG"
+    for file in /etc/kubernetes/audit-policy.yaml /etc/kubernetes/encryption.yaml; do
+      if [[ -f $file ]]; then cat "$file"; fi
+    done
+  } | sha256sum
+}
+remembered() { if [[ -f $STATE/$1.sum ]]; then printf '%s\n' "$(<"$STATE/$1.sum")"; fi; }
 port_closed() { [[ -z $(ss -Hltn 'sport = :6443') ]]; }
 ready() { curl -fsS --max-time 5 --cacert /etc/kubernetes/pki/ca.crt "https://$ADDRESS:6443/readyz"; }
 
 main() {
-  local want
+  local control_plane settings
   own
   put 600 "$CONFIG" <<<"$KUBEADM_CONFIG"
   put 600 /etc/kubernetes/audit-policy.yaml <<<"$AUDIT_POLICY"
-  want=$(sha256sum "$CONFIG" /etc/kubernetes/audit-policy.yaml /etc/kubernetes/encryption.yaml)
-  if [[ ! -f $STATE/master.sum ]]; then
+  control_plane=$(control_plane_sum)
+  settings=$(sha256sum "$CONFIG")
+  if [[ -z $(remembered master) ]]; then
     make_master
-  elif [[ $(<"$STATE/master.sum") != "$want" || ! -f $MANIFEST ]]; then
+    put 600 "$STATE/kubeadm.sum" <<<"$settings" # kubeadm init has published them
+  elif [[ $(remembered master) != "$control_plane" || ! -f $MANIFEST ]]; then
     change_master
   fi
   wait_for 180 "apiserver of $NODE ready at https://$ADDRESS:6443/readyz" ready
   wait_for 60 "API answering at $LOCAL_API" kubectl_admin get --raw /readyz
-  put 600 "$STATE/master.sum" <<<"$want"
+  put 600 "$STATE/master.sum" <<<"$control_plane"
+  if [[ $(remembered kubeadm) != "$settings" ]]; then
+    publish_settings
+    put 600 "$STATE/kubeadm.sum" <<<"$settings"
+  fi
   announce "$APPLIED"
   finish
 }

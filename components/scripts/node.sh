@@ -88,9 +88,7 @@ kubelet() {
     systemctl enable -q kubelet # kubeadm starts it
     return
   fi
-  # A joined node follows the kubelet settings kept in the cluster; its own identity may read them.
-  kubeadm upgrade node phase kubelet-config >"$STATE/kubelet-config.log" 2>&1 || die "kubelet settings cannot be read from the cluster: $(tail -n 3 "$STATE/kubelet-config.log")" "see that https://127.0.0.1:3446/readyz answers on $NODE"
-  settle restart kubelet.service /etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d/10-kubeadm.conf /var/lib/kubelet/config.yaml "$STATE/kubelet.artefact"
+  follow_kubelet_settings
   announce "$APPLIED"
 }
 

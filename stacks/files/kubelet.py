@@ -93,11 +93,6 @@ def own_labels(node: Node) -> tuple[tuple[str, str], ...]:
     return tuple((key, value) for key, value in node.labels if _may_set(key))
 
 
-def granted_labels(node: Node) -> tuple[tuple[str, str], ...]:
-    """Labels that only an administrator may set on the node; sorted."""
-    return tuple((key, value) for key, value in node.labels if not _may_set(key))
-
-
 def _may_set(key: str) -> bool:
     domain, slash, _ = key.rpartition("/")
     if not slash or key in _ALLOWED:
