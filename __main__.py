@@ -1,6 +1,5 @@
 """One stack, one cluster: config -> plan -> checks -> machines -> cluster -> outputs."""
 
-import json
 import os
 import sys
 
@@ -15,9 +14,7 @@ from stacks.plan import plan
 from stacks.spec import SpecError, load
 
 try:
-    config = json.loads(os.environ.get("PULUMI_CONFIG", "{}"))
-    secret = json.loads(os.environ.get("PULUMI_CONFIG_SECRET_KEYS", "[]"))
-    wanted = plan(load(stack_file.from_engine(config, secret=secret)))
+    wanted = plan(load(stack_file.of_engine(os.environ)))
     previous = last_applied.read()
     transition.check(previous, wanted)
     files = {arch: artifacts.files(wanted, arch) for arch in sorted({n.arch for n in wanted.nodes})}
@@ -29,13 +26,11 @@ except artifacts.ArtifactError as error:
 for path, warning in wanted.warnings:
     pulumi.warn(f"{path}: {warning}")
 
-name = wanted.spec.cluster.name
-in_lab = wanted.spec.machines.provider == "lab"
 args = ClusterArgs(
     plan=wanted,
     files=files,
-    machines=lab.machines(wanted) if in_lab else adopted.machines(wanted),
-    pki=Pki(f"{name}-pki", wanted),
-    remembered=transition.nodes(previous),
+    machines=lab.machines(wanted) if wanted.in_lab else adopted.machines(wanted),
+    pki=Pki(f"{wanted.spec.cluster.name}-pki", wanted),
+    remembered=last_applied.nodes(previous),
 )
-outputs.export(Cluster(name, args), args)
+outputs.export(Cluster(wanted.spec.cluster.name, args), args)

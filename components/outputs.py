@@ -12,16 +12,43 @@ from stacks.transition import memory
 
 
 def export(cluster: Cluster, args: ClusterArgs) -> None:
-    """Stack outputs: kubeconfig (secret), endpoint, nodes, ssh (secret), applied (the memory).
+    """Stack outputs: kubeconfig and ssh (both secret), endpoint, nodes, readme, applied (the memory).
 
     `ssh` tells how machines are reached.
     """
     plan = args.plan
     pulumi.export("kubeconfig", cluster.kubeconfig)
+    pulumi.export("readme", readme(plan))
     pulumi.export("endpoint", f"https://{plan.endpoint}")
     pulumi.export("nodes", nodes(plan))
     pulumi.export("ssh", Output.secret(_ssh(args)))
     pulumi.export(last_applied.OUTPUT, last_applied.remember(memory(plan), cluster.gate))
+
+
+def readme(plan: Plan) -> str:
+    """Markdown about this cluster, for whoever finds the stack."""
+    rows = [
+        f"| {node.name} | {', '.join(node.roles)} | {node.address} | {node.pool} |"
+        for node in plan.nodes
+    ]
+    versions = plan.versions
+    return "\n".join(
+        [
+            f"# Cluster {plan.spec.cluster.name}",
+            "",
+            f"Kubernetes {versions.kubernetes}, etcd {versions.etcd}, containerd {versions.containerd}. "
+            f"The API is at https://{plan.endpoint}.",
+            "",
+            "| node | roles | address | pool |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+            "`pulumi stack output kubeconfig --show-secrets` gives an administrator's kubeconfig, with a "
+            "context for each way to the API. Every change is an edit of this stack's config, then "
+            "`pulumi preview --diff` and `pulumi up`.",
+            "",
+        ]
+    )
 
 
 def nodes(plan: Plan) -> dict[str, dict[str, object]]:

@@ -87,9 +87,14 @@ class Plan:
     warnings: tuple[tuple[str, str], ...]  # (config path, text)
 
     @property
+    def in_lab(self) -> bool:
+        """Machines are made on this computer."""
+        return self.spec.machines.provider == "lab"
+
+    @property
     def containers(self) -> bool:
         """Machines are containers, of the lab or adopted: some kernel settings are out of reach."""
-        return self.spec.machines.containers or self.spec.machines.provider == "lab"
+        return self.spec.machines.containers or self.in_lab
 
     @property
     def api_service_ip(self) -> str:

@@ -47,6 +47,14 @@ def read(file: Path) -> dict[str, object]:
     }
 
 
+def of_engine(environment: Mapping[str, str]) -> dict[str, object]:
+    """The config as the engine hands it to a program: in two variables of its environment."""
+    return from_engine(
+        json.loads(environment.get("PULUMI_CONFIG", "{}")),
+        secret=json.loads(environment.get("PULUMI_CONFIG_SECRET_KEYS", "[]")),
+    )
+
+
 def from_engine(values: Mapping[str, str], *, secret: Collection[str]) -> dict[str, object]:
     """The config by key, without prefix, of the engine's full keys and their texts.
 
