@@ -31,6 +31,6 @@ args = ClusterArgs(
     files=files,
     machines=lab.machines(wanted) if wanted.in_lab else adopted.machines(wanted),
     pki=Pki(f"{wanted.spec.cluster.name}-pki", wanted),
-    remembered=last_applied.nodes(previous),
+    remembered=transition.nodes(previous),
 )
 outputs.export(Cluster(wanted.spec.cluster.name, args), args)

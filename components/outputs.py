@@ -12,7 +12,7 @@ from stacks.transition import memory
 
 
 def export(cluster: Cluster, args: ClusterArgs) -> None:
-    """Stack outputs: kubeconfig and ssh (both secret), endpoint, nodes, readme, applied (the memory).
+    """Stack outputs: kubeconfig, ssh (both secret), endpoint, nodes, readme, applied (the memory).
 
     `ssh` tells how machines are reached.
     """
@@ -36,16 +36,16 @@ def readme(plan: Plan) -> str:
         [
             f"# Cluster {plan.spec.cluster.name}",
             "",
-            f"Kubernetes {versions.kubernetes}, etcd {versions.etcd}, containerd {versions.containerd}. "
-            f"The API is at https://{plan.endpoint}.",
+            f"Kubernetes {versions.kubernetes}, etcd {versions.etcd}, containerd "
+            f"{versions.containerd}. The API is at https://{plan.endpoint}.",
             "",
             "| node | roles | address | pool |",
             "|---|---|---|---|",
             *rows,
             "",
-            "`pulumi stack output kubeconfig --show-secrets` gives an administrator's kubeconfig, with a "
-            "context for each way to the API. Every change is an edit of this stack's config, then "
-            "`pulumi preview --diff` and `pulumi up`.",
+            "`pulumi stack output kubeconfig --show-secrets` gives an administrator's kubeconfig, "
+            "with a context for each way to the API. Every change is an edit of this stack's "
+            "config, then `pulumi preview --diff` and `pulumi up`.",
             "",
         ]
     )
