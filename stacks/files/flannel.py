@@ -38,24 +38,18 @@ cd /run/flannel
 rm -f subnet.env
 """
 
-# Runs beside flanneld, which writes subnet.env when it holds its lease and its device is there. The
-# container counts as started only when this ends; when it fails the kubelet starts over.
-_CONFLIST = """\
+# The container's command. Beside flanneld, it waits for the subnet.env that flanneld writes when it
+# holds its lease and its device is there. No postStart hook: a kubelet that restarts while a hook
+# runs takes it for done, and the node stays without a network.
+_RUN = """\
 set -eu
-tries=0
-until [ -s /run/flannel/subnet.env ]; do
-  tries=$((tries + 1))
-  if [ $tries -gt 240 ]; then
-    echo "no /run/flannel/subnet.env in 60 s; see the log of flanneld" >&2
-    exit 1
-  fi
-  sleep 0.25
-done
-. /run/flannel/subnet.env
-# FLANNEL_SUBNET is the address of the bridge, the first of the range that host-local wants.
-host=${FLANNEL_SUBNET%/*}
-range=${host%.*}.$((${host##*.} - 1))/${FLANNEL_SUBNET#*/}
-cat >/etc/cni/net.d/.10-kube-ha.new <<END
+conflist() {
+  until [ -s /run/flannel/subnet.env ]; do sleep 0.25; done
+  . /run/flannel/subnet.env
+  # FLANNEL_SUBNET is the address of the bridge, the first of the range that host-local wants.
+  host=${FLANNEL_SUBNET%/*}
+  range=${host%.*}.$((${host##*.} - 1))/${FLANNEL_SUBNET#*/}
+  cat >/etc/cni/net.d/.10-kube-ha.new <<END
 {"cniVersion": "1.0.0", "name": "kube-ha", "plugins": [
   {"type": "bridge", "bridge": "cni0", "mtu": $FLANNEL_MTU,
    "isDefaultGateway": true, "hairpinMode": true, "ipMasq": false,
@@ -63,15 +57,18 @@ cat >/etc/cni/net.d/.10-kube-ha.new <<END
             "ranges": [[{"subnet": "$range"}]]}},
   {"type": "portmap", "capabilities": {"portMappings": true}}]}
 END
-mv /etc/cni/net.d/.10-kube-ha.new /etc/cni/net.d/10-kube-ha.conflist
+  mv /etc/cni/net.d/.10-kube-ha.new /etc/cni/net.d/10-kube-ha.conflist
+}
+conflist &
+exec /opt/bin/flanneld "$@"
 """
 
 
 def flannel(plan: Plan) -> str:
     """Namespace, rights, config and DaemonSet of flannel.
 
-    The CNI config is made from flanneld's answer by a hook of its container, with the standard
-    bridge plugin: a node is Ready only when its flanneld works. Masquerading is flanneld's
+    The CNI config is made from flanneld's answer beside it, with the standard bridge plugin: a node
+    is Ready only when its flanneld works. Masquerading is flanneld's
     (-ip-masq): the bridge plugin would hide the sender of traffic between nodes.
     """
     network = plan.spec.network
@@ -131,7 +128,8 @@ def _pod(image: str) -> Document:
             {
                 "name": "flanneld",
                 "image": image,
-                "command": ["/opt/bin/flanneld"],
+                # The word after the script is its $0.
+                "command": ["/bin/sh", "-c", _RUN, "flanneld"],
                 # The address by which other nodes know this one, on whichever interface it is.
                 "args": ["--ip-masq", "--kube-subnet-mgr", "--iface=$(NODE_ADDRESS)"],
                 "env": [
@@ -139,7 +137,10 @@ def _pod(image: str) -> Document:
                     field("NODE_NAME", "spec.nodeName"),
                     field("NODE_ADDRESS", "status.hostIP"),
                 ],
-                "lifecycle": {"postStart": {"exec": {"command": ["/bin/sh", "-c", _CONFLIST]}}},
+                "readinessProbe": {
+                    "exec": {"command": ["test", "-s", "/etc/cni/net.d/10-kube-ha.conflist"]},
+                    "periodSeconds": 2,
+                },
                 "resources": requests("20m", "40Mi"),
                 "securityContext": {"capabilities": {"add": ["NET_ADMIN", "NET_RAW"]}},
                 "volumeMounts": [
