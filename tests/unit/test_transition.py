@@ -174,11 +174,13 @@ def test_a_memory_that_cannot_be_read_stops_everything(old: dict[str, object], w
 
 def test_the_names_of_the_last_success_are_known() -> None:
     assert nodes(None) is None
-    assert nodes(memory(planned(lab({"pools.worker.count": 0})))) == {
-        "master-1",
-        "master-2",
-        "master-3",
-    }
+    assert nodes(memory(planned(lab({"pools.worker.count": 0})))) == frozenset(
+        {
+            "master-1",
+            "master-2",
+            "master-3",
+        }
+    )
     with pytest.raises(TransitionError):
         nodes({})
 
