@@ -10,6 +10,7 @@ def assert_up_changes_nothing(stack: Stack) -> None:
     """One more up: no resource, no SSH connection, no process on any node that started anew."""
     stack.settled()
     connections = _connections(stack.nodes())
+    assert all(connections.values()), f"logins are not counted: {connections}"
     processes = {node.name: node.processes() for node in stack.nodes()}
     again = stack.up()
     assert again.changes == {}

@@ -95,8 +95,8 @@ class Update:
             step = event.get("resourcePreEvent")
             if isinstance(step, dict):
                 name, operation = _step(step)
-                # The root's own outputs count as no change of a resource.
-                if operation not in _QUIET:
+                # Components have an event at their start and one at their end.
+                if operation not in _QUIET and operation not in out.get(name, "").split(", "):
                     out[name] = f"{out[name]}, {operation}" if name in out else operation
         return out
 
