@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 START_TIMEOUT_S = 20
@@ -83,9 +83,9 @@ def _wait_for(endpoint: str, process: subprocess.Popen[bytes], log: Path) -> Non
     answer = "none"
     while time.monotonic() < end and process.poll() is None:
         try:
-            connection = http.client.HTTPConnection(endpoint, timeout=2)
-            connection.request("GET", "/v2/")
-            status = connection.getresponse().status
+            with closing(http.client.HTTPConnection(endpoint, timeout=2)) as connection:
+                connection.request("GET", "/v2/")
+                status = connection.getresponse().status
         except OSError as error:
             answer = str(error)
         else:

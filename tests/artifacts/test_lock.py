@@ -1,0 +1,90 @@
+"""The lock file names versions that fit together, and every build it may need is pinned."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from artifacts.lock import ARCHITECTURES, HERE, LockError, read
+
+SETS = sorted(yaml.safe_load((HERE / "lock.yaml").read_text())["sets"])
+
+
+def edited(folder: Path, old: str, new: str) -> Path:
+    text = (HERE / "lock.yaml").read_text()
+    assert old in text
+    path = folder / "lock.yaml"
+    path.write_text(text.replace(old, new))
+    return path
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("kubernetes", SETS)
+def test_every_template_is_filled_in(kubernetes: str, arch: str) -> None:
+    lock = read(kubernetes, arch)
+    urls = [url for file in lock.files for url in (file.url, file.published)]
+    texts = [*urls, *(image.ref for image in lock.images)]
+    texts += [artefact.module.ldflags for artefact in lock.artefacts]
+    texts += [path for file in lock.files for path in file.members.values()]
+    assert not [text for text in texts if re.search(r"[{}]", text)]
+    assert all(url.startswith("https://") for url in urls)
+    assert {file.name for file in lock.files} == {
+        "kubelet", "kubeadm", "kubectl", "etcd", "containerd", "runc", "cni-plugins",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kubernetes", SETS)
+def test_every_build_is_pinned_to_the_version_of_the_set(kubernetes: str) -> None:
+    for artefact in read(kubernetes, "amd64").artefacts:
+        module = artefact.module
+        assert (module.folder / "go.mod").is_file(), module.folder
+        if module.folder.name == module.name:
+            continue  # a program of this repository, without dependencies
+        assert module.folder.name == module.version
+        assert (module.folder / "go.sum").is_file(), module.folder
+        assert f" v{module.version}" in (module.folder / "go.mod").read_text()
+
+
+@pytest.mark.parametrize("kubernetes", SETS)
+def test_every_artefact_comes_out_of_its_build(kubernetes: str) -> None:
+    lock = read(kubernetes, "amd64")
+    for artefact in lock.artefacts:
+        module = artefact.module
+        last = [
+            p.removesuffix("/v3").removesuffix("/.").rpartition("/")[2] for p in module.packages
+        ]
+        made = {module.rename.get(name, name) for name in last if name != "."}
+        made |= {module.rename.get(module.name, module.name)} if "." in last else set()
+        wanted = {artefact.binary} if artefact.binary else set(getattr(artefact, "members", ()))
+        assert wanted <= made, artefact.name
+
+
+def test_an_unquoted_version_is_refused(tmp_path: Path) -> None:
+    path = edited(tmp_path, "agnhost: 2.63.0", "agnhost: 2.63")
+    with pytest.raises(LockError, match=r"sets\.1\.36\.3\.agnhost: quote 2\.63"):
+        read("1.36.3", "amd64", path=path)
+
+
+def test_an_unquoted_word_that_yaml_takes_for_a_truth_is_refused(tmp_path: Path) -> None:
+    path = edited(tmp_path, '"true"', "true")
+    with pytest.raises(LockError, match="busybox: must be a list of strings"):
+        read("1.36.3", "amd64", path=path)
+
+
+def test_an_unknown_version_is_answered_with_those_there_are() -> None:
+    with pytest.raises(LockError, match=r"no set for Kubernetes 1\.2\.3; there are 1\.36\.3"):
+        read("1.2.3", "amd64")
+
+
+def test_an_unknown_architecture_is_refused() -> None:
+    with pytest.raises(LockError, match="riscv64: must be one of amd64, arm64"):
+        read(None, "riscv64")
+
+
+def test_a_set_without_a_version_that_is_needed_is_refused(tmp_path: Path) -> None:
+    path = edited(tmp_path, "    runc: 1.4.3\n", "")
+    with pytest.raises(LockError, match=r"sets\.1\.36\.3: has no version of runc"):
+        read("1.36.3", "amd64", path=path)

@@ -1,0 +1,194 @@
+"""lab/machine.sh on a real engine: each verb makes something so, and does nothing the second time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "lab" / "machine.sh"
+ADDRESS = "10.211.84.11"
+SSH = ["ssh", "-F", "none", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "LogLevel=ERROR"]
+
+
+def values(**text: str) -> dict[str, str]:
+    return os.environ | text
+
+
+@dataclass
+class Lab:
+    folder: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, verb: str, stdin: str = "", **text: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [SCRIPT, verb], input=stdin, capture_output=True, text=True, check=False, timeout=120,
+            env=values(**self.environment | text),
+        )  # fmt: skip
+
+    def up(self, *, key: str = "host", **text: str) -> subprocess.CompletedProcess[str]:
+        private = (self.folder / key).read_text()
+        public = (self.folder / "user.pub").read_text()
+        stdin = f"HOST_KEY='{private}'\nAUTHORIZED_KEY='{public}'\n"
+        return self("up", stdin, **{"ADDRESS": ADDRESS} | text)
+
+    def ssh(self, command: str, *, user: str = "root", key: str = "host") -> str:
+        """Output of `command` on the machine, whose host key must be `key`."""
+        known = self.folder / f"known-{key}"
+        known.write_text(f"{ADDRESS} {(self.folder / f'{key}.pub').read_text()}")
+        options = ["-i", str(self.folder / "user"), "-o", f"UserKnownHostsFile={known}"]
+        return subprocess.run(
+            [*SSH, *options, f"{user}@{ADDRESS}", command], capture_output=True, text=True,
+            check=True, timeout=30,
+        ).stdout  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """An empty lab with a bundle of one file."""
+    folder = tmp_path_factory.mktemp("lab")
+    for name in ("host", "other", "user"):
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
+        subprocess.run(command, check=True, timeout=30)
+    (folder / "bundle" / "files" / "dl.k8s.io").mkdir(parents=True)
+    (folder / "bundle" / "registry").mkdir()
+    (folder / "bundle" / "files" / "dl.k8s.io" / "kubelet").write_text("a kubelet")
+    (folder / "bundle" / "manifest.json").write_text("{}")
+    name = f"unit{os.getpid()}"
+    environment = {
+        "LAB": name, "SUBNET": "10.211.84.0/24", "BUNDLE": str(folder / "bundle"), "MACHINE": "m-1",
+    }  # fmt: skip
+    lab = Lab(folder, environment)
+    yield lab
+    assert lab("lab-down").returncode == 0
+    assert name not in lab("list").stdout
+    assert lab("lab-down").returncode == 0, "twice"
+
+
+@pytest.fixture(scope="module")
+def mirror(lab: Lab) -> Lab:
+    up = lab("lab-up")
+    assert up.stdout == "mirror 10.211.84.2\n", up.stderr
+    return lab
+
+
+@pytest.fixture
+def machine(mirror: Lab) -> Lab:
+    up = mirror.up()
+    assert up.stdout == f"machine m-1 {ADDRESS}\n", up.stderr
+    return mirror
+
+
+@pytest.mark.lab
+def test_the_mirror_serves_the_bundle_and_is_not_made_twice(machine: Lab) -> None:
+    before = machine("list").stdout
+    assert machine("lab-up").returncode == 0
+    assert machine("list").stdout.count("mirror") == before.count("mirror") == 1
+    assert machine.ssh("curl -fsS http://10.211.84.2:8080/dl.k8s.io/kubelet") == "a kubelet"
+    assert machine.ssh("curl -fsS http://10.211.84.2:5000/v2/") == "{}"
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("user", ["root", "admin"])
+def test_a_machine_boots_systemd_and_lets_its_users_be_root(machine: Lab, user: str) -> None:
+    assert machine.ssh("hostname; sudo -n id -u", user=user) == "m-1\n0\n"
+    state = machine.ssh("systemctl is-system-running --wait; systemctl --failed --quiet", user=user)
+    assert state == "running\n"
+
+
+@pytest.mark.lab
+def test_up_again_leaves_a_machine_alone_but_for_its_keys(machine: Lab) -> None:
+    boot = machine.ssh("cat /proc/1/stat /etc/machine-id")
+    assert machine.up(key="other").returncode == 0
+    assert (
+        machine.ssh("cat /proc/1/stat /etc/machine-id", key="other").split()[21] == boot.split()[21]
+    )
+    assert machine.up().returncode == 0
+    machine.ssh("true")
+
+
+@pytest.mark.lab
+def test_a_power_cut_keeps_the_disk_and_start_waits_for_sshd(machine: Lab) -> None:
+    machine.ssh("touch /etc/kept /var/lib/kube-ha/kept /run/lost")
+    identity = machine.ssh("cat /etc/machine-id")
+    assert machine("kill").returncode == 0
+    assert machine("start").returncode == 0
+    seen = machine.ssh(
+        "cat /etc/machine-id; ls /etc/kept /var/lib/kube-ha/kept /run/lost 2>/dev/null; true"
+    )
+    assert seen == f"{identity}/etc/kept\n/var/lib/kube-ha/kept\n"
+
+
+@pytest.mark.lab
+def test_a_paused_machine_is_silent_and_up_wakes_it(machine: Lab) -> None:
+    assert machine("pause").returncode == 0
+    with pytest.raises((subprocess.CalledProcessError, subprocess.TimeoutExpired)):
+        machine.ssh("true")
+    assert machine.up().returncode == 0
+    machine.ssh("true")
+
+
+@pytest.mark.lab
+def test_a_new_generation_is_a_new_machine(machine: Lab) -> None:
+    machine.ssh("touch /var/lib/kube-ha/old")
+    identity = machine.ssh("cat /etc/machine-id")
+    assert machine.up(GENERATION="2").returncode == 0
+    assert machine.ssh("ls /var/lib/kube-ha") == ""
+    assert machine.ssh("cat /etc/machine-id") != identity
+
+
+@pytest.mark.lab
+def test_down_takes_machine_and_volumes_and_may_be_repeated(machine: Lab) -> None:
+    engine = os.environ.get("KUBE_HA_CONTAINER_ENGINE", "podman")
+    name = f"kube-ha-{machine.environment['LAB']}-m-1"
+    inspect = [engine, "container", "inspect", "-f", "{{range .Mounts}}{{.Name}} {{end}}", name]
+    volumes = subprocess.run(inspect, capture_output=True, text=True, check=True, timeout=30)
+    assert len(volumes.stdout.split()) == 3
+    assert machine("down").returncode == 0
+    assert machine("down").returncode == 0
+    left = subprocess.run(
+        [engine, "volume", "ls", "-q"], capture_output=True, text=True, check=True, timeout=30
+    )
+    assert not set(volumes.stdout.split()) & set(left.stdout.split())
+
+
+@pytest.mark.lab
+def test_no_key_is_seen_in_output_or_left_behind(machine: Lab) -> None:
+    secret = (machine.folder / "host").read_text().splitlines()[1]
+    up = machine.up()
+    assert secret not in up.stdout + up.stderr
+    assert not list(Path("/dev/shm").glob("tmp.*/etc/ssh/*"))  # noqa: S108
+
+
+@pytest.mark.parametrize(
+    ("verb", "environment", "text"),
+    [
+        pytest.param("up", {"LAB": "a b"}, "up needs LAB, got 'a b'", id="a name with a space"),
+        pytest.param("up", {"LAB": "x", "MACHINE": ""}, "up needs MACHINE, got ''", id="missing"),
+        pytest.param("dance", {}, "unknown verb 'dance'", id="unknown verb"),
+    ],
+)
+def test_bad_values_are_refused_with_the_way_out(
+    tmp_path: Path, verb: str, environment: dict[str, str], text: str
+) -> None:
+    # Any name will do: the engine is not reached.
+    refused = Lab(tmp_path, {"KUBE_HA_CONTAINER_ENGINE": "true"})(verb, **environment)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"ERROR machine.sh: {text}")
+    assert "\n  do: " in refused.stderr
+
+
+def test_this_computer_is_told_what_it_lacks(tmp_path: Path) -> None:
+    environment = values(KUBE_HA_CONTAINER_ENGINE="false", KUBE_HA_CACHE=str(tmp_path))
+    check = subprocess.run(
+        [ROOT / "lab" / "host.sh", "check"], capture_output=True, text=True, check=False,
+        env=environment, timeout=60,
+    )  # fmt: skip
+    assert check.returncode == 1
+    assert "missing  an answer from false" in check.stdout
+    assert "    do:  " in check.stdout
