@@ -12,7 +12,8 @@ cat >.env.new <<END
 # source .env: pulumi and kubectl of this checkout, its local backend, and the dev cluster's kubeconfig.
 export PATH="$PWD/.local/bin:$PWD/.venv/bin:\$PATH"
 export PULUMI_HOME="$PWD/.local/pulumi"
-export PULUMI_BACKEND_URL="file://$PWD/.local/state"
+# metadata=skip: no side files, half of which a kill -9 of the engine could leave as a state that nobody can read.
+export PULUMI_BACKEND_URL="file://$PWD/.local/state?metadata=skip"
 export PULUMI_CONFIG_PASSPHRASE_FILE="$PWD/.local/passphrase"
 export PULUMI_SKIP_UPDATE_CHECK=true
 export PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION=true

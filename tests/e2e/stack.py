@@ -244,7 +244,8 @@ class Stack:
         return kept | {
             "PATH": path,
             "PULUMI_HOME": str(ROOT / ".local/pulumi"),
-            "PULUMI_BACKEND_URL": f"file://{self.folder}/state",
+            # As lab/environment.sh: side files would not survive a kill -9 of the engine.
+            "PULUMI_BACKEND_URL": f"file://{self.folder}/state?metadata=skip",
             "PULUMI_CONFIG_PASSPHRASE_FILE": str(self.folder / "passphrase"),
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",

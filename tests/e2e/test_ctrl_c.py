@@ -57,4 +57,4 @@ def _wait_until(stack: Stack, update: Update, program: str) -> None:
 def _unheard(update: Update) -> str:
     if not update.alive or "^C" in update.output or "ancel" in update.output:
         return ""
-    return update.tail(3)
+    return f"no answer to Ctrl-C: {update.tail(3)}"

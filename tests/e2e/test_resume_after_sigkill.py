@@ -57,7 +57,7 @@ def _kill_when(stack: Stack, place: str, reached: Callable[[Update], bool]) -> N
 
     def missing() -> str:
         assert update.alive, f"ended before: {place}\n{update.tail()}"
-        return "" if reached(update) else update.tail(5)
+        return "" if reached(update) else f"not there yet: {update.tail(5)}"
 
     try:
         seconds = wait_for(place, missing, limit_s=300, every_s=0.1)
