@@ -9,6 +9,9 @@ from lab.toolchain.values import ARCHIVE, ASSET, SIGNATURE, Properties, Secret, 
 
 Change = Literal["add", "delete", "update"]
 
+_KEPT_BY_PROVIDERS = {"__defaults"}
+"""Notes of official providers in the inputs they saved: a stack may have been theirs before."""
+
 
 def differences(old: Properties, new: Properties) -> dict[str, Change]:
     """Changed paths such as `stdin`, `connection.host` or `triggers[0]`, sorted; maybe none.
@@ -29,7 +32,7 @@ def top(path: str) -> str:
 def _compare(path: str, old: Value, new: Value, found: dict[str, Change]) -> None:
     match old, new:
         case Secret(), Secret():
-            _compare(path, old.value, new.value, found)
+            _compare(path, _bare(old.value), _bare(new.value), found)
         case dict(), dict() if not _is_asset(old) and not _is_asset(new):
             _compare_objects(path + ".", old, new, found)
         case list(), list():
@@ -42,7 +45,7 @@ def _compare(path: str, old: Value, new: Value, found: dict[str, Change]) -> Non
 def _compare_objects(
     prefix: str, old: Mapping[str, Value], new: Mapping[str, Value], found: dict[str, Change]
 ) -> None:
-    for key in old.keys() | new.keys():
+    for key in (old.keys() | new.keys()) - _KEPT_BY_PROVIDERS:
         path = prefix + key
         if key not in new:
             found[path] = "delete"
@@ -61,6 +64,19 @@ def _compare_lists(path: str, old: list[Value], new: list[Value], found: dict[st
             found[place] = "add"
         else:
             _compare(place, old[index], new[index], found)
+
+
+def _bare(value: Value) -> Value:
+    """A value inside a secret, where further marks of secrecy say nothing."""
+    match value:
+        case Secret():
+            return _bare(value.value)
+        case list():
+            return [_bare(item) for item in value]
+        case dict():
+            return {key: _bare(item) for key, item in value.items()}
+        case _:
+            return value
 
 
 def _is_asset(value: dict[str, Value]) -> bool:

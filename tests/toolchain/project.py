@@ -45,17 +45,19 @@ class Project:
         if not (_LOCAL / "bin" / "pulumi").exists():
             pytest.skip("no toolchain is installed in this checkout: make setup")
         (folder / "state").mkdir(parents=True)
+        # A home of its own for logs and credentials, with the plugins of the installed toolchain.
+        (folder / "home").mkdir()
+        (folder / "home/plugins").symlink_to(_LOCAL / "pulumi/plugins")
         runtime = f"name: tiny\nruntime: {{name: python, options: {{virtualenv: {virtualenv}}}}}\n"
         (folder / "Pulumi.yaml").write_text(runtime, encoding="utf-8")
         (folder / "__main__.py").write_text(program, encoding="utf-8")
         own = {
             "PATH": f"{_LOCAL / 'bin'}:{os.environ['PATH']}",
-            "PULUMI_HOME": str(_LOCAL / "pulumi"),
+            "PULUMI_HOME": str(folder / "home"),
             "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
             "PULUMI_CONFIG_PASSPHRASE": "of the test",
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-            "PULUMI_LOG_FILES": "false",
         }
         usual = {key: text for key, text in os.environ.items() if key != "SSH_AUTH_SOCK"}
         project = cls(folder, {**usual, **own})

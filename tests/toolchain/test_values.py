@@ -65,6 +65,8 @@ def test_plain_takes_marks_off_at_any_depth() -> None:
         (Secret("a"), Secret("a"), {}),
         (Secret("a"), "a", {"x": "update"}),
         (Secret({"a": 1.0}), Secret({"a": 2.0}), {"x.a": "update"}),
+        (Secret({"a": Secret("b")}), Secret({"a": "b"}), {}),
+        ({"a": "1", "__defaults": []}, {"a": "1"}, {}),
         ({"a": "1", "b": "2"}, {"b": "2", "c": "3"}, {"x.a": "delete", "x.c": "add"}),
         (["a", "b"], ["a", "c", "d"], {"x[1]": "update", "x[2]": "add"}),
         (["a", "b"], ["a"], {"x[1]": "delete"}),
