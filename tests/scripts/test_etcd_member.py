@@ -1,0 +1,225 @@
+"""How a machine becomes a member: data there, joining, a lost incarnation, founding, and when to refuse."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.scripts.shell import Shell
+
+# Loopback addresses stand for machines: ports of these can be open, closed, or out of reach.
+ME, SECOND, THIRD = "127.77.0.1", "127.77.0.2", "127.77.0.3"
+VALUES = {
+    "ADDRESS": ME,
+    "MEMBERS": f"master-1={ME} master-2={SECOND} master-3={THIRD}",
+    "BOOTSTRAP": "0",
+    "ARTEFACTS": "etcd http://mirror/etcd.tar.gz 00",
+    "ARCH_DIR": "etcd-v3",
+    "ETCD_ENV": "ETCD_NAME=master-1",
+    "ETCD_UNIT": "[Service]",
+}
+FILES = "DATA=$PWD/data BOOTSTRAP_ENV=$PWD/bootstrap.env"
+
+
+def row(number: int, state: str, name: str, address: str, *, learner: bool = False) -> str:
+    urls = f"https://{address}:2380, https://{address}:2379"
+    return f"{number}, {state}, {name}, {urls}, {str(learner).lower()}"
+
+
+def members(shell: Shell, *rows: str) -> None:
+    """etcdctl answers `member list` with these rows at the second machine; adding adds a row."""
+    (shell.folder / "rows").write_text("".join(line + "\n" for line in rows))
+    shell.stub(
+        "etcdctl",
+        f"""
+at=$2
+case "$*" in
+  *"member list"*) [[ $at == *{SECOND}* ]] && cat "{shell.folder}/rows" ;;
+  *"member add"*) echo "9, unstarted, , https://{ME}:2380, , true" >>"{shell.folder}/rows" ;;
+  *"member remove"*) sed -i "/^${{@: -1}},/d" "{shell.folder}/rows" ;;
+esac""",
+    )
+
+
+def changing(shell: Shell) -> list[str]:
+    """Calls of etcdctl that change membership, without their options."""
+    words = (call.partition("--command-timeout 5s ")[2] for call in shell.calls)
+    return [text for text in words if text.startswith(("member add", "member rem", "member pro"))]
+
+
+@pytest.fixture
+def other_etcd() -> Iterator[None]:
+    """Something listens on the peer port of the second machine."""
+    with socket.create_server((SECOND, 2380)):
+        yield
+
+
+def test_a_cluster_is_found_at_the_first_member_that_answers(shell: Shell) -> None:
+    members(shell, row(1, "started", "master-2", SECOND))
+    out = shell.run(f"{FILES}; find_cluster", phase="etcd-member", values=VALUES)
+    assert out.strip() == SECOND
+
+
+def test_no_member_that_answers_is_no_cluster_and_no_error(shell: Shell) -> None:
+    shell.stub("etcdctl", "exit 1")
+    out = shell.run(f'{FILES}; echo "[$(find_cluster)]"', phase="etcd-member", values=VALUES)
+    assert out.strip() == "[]"
+
+
+def test_joining_adds_a_learner_and_lists_all_members(shell: Shell) -> None:
+    members(shell, row(1, "started", "master-2", SECOND))
+    shell.run(f"{FILES}; add_learner {SECOND}", phase="etcd-member", values=VALUES)
+    assert changing(shell) == [f"member add master-1 --learner --peer-urls https://{ME}:2380"]
+    assert (shell.folder / "bootstrap.env").read_text() == (
+        f"ETCD_INITIAL_CLUSTER=master-2=https://{SECOND}:2380,master-1=https://{ME}:2380\n"
+        "ETCD_INITIAL_CLUSTER_STATE=existing\n"
+    )
+
+
+def test_joining_is_taken_up_where_it_broke_off(shell: Shell) -> None:
+    members(
+        shell,
+        row(1, "started", "master-2", SECOND),
+        row(9, "unstarted", "", ME, learner=True),
+    )
+    shell.run(f"{FILES}; add_learner {SECOND}", phase="etcd-member", values=VALUES)
+    assert changing(shell) == []
+    assert "master-1=https://127.77.0.1:2380" in (shell.folder / "bootstrap.env").read_text()
+
+
+def test_a_member_that_lost_its_data_is_replaced(shell: Shell) -> None:
+    members(shell, row(1, "started", "master-2", SECOND), row(7, "started", "master-1", ME))
+    out = shell.run(f"{FILES}; add_learner {SECOND}", phase="etcd-member", values=VALUES)
+    assert "lost incarnation" in out
+    assert changing(shell) == [
+        "member remove 7",
+        f"member add master-1 --learner --peer-urls https://{ME}:2380",
+    ]
+
+
+def test_a_member_without_name_gets_one_that_etcd_accepts(shell: Shell) -> None:
+    members(
+        shell,
+        row(1, "started", "master-2", SECOND),
+        row(8, "unstarted", "", THIRD, learner=True),
+    )
+    shell.run(f"{FILES}; add_learner {SECOND}", phase="etcd-member", values=VALUES)
+    cluster = (shell.folder / "bootstrap.env").read_text().splitlines()[0]
+    assert f"8=https://{THIRD}:2380" in cluster
+
+
+def test_founding_is_refused_where_it_was_not_allowed(shell: Shell) -> None:
+    out = shell.run(f"{FILES}; found_cluster", phase="etcd-member", values=VALUES, fails=True)
+    assert "no etcd member with a quorum answers" in out
+    assert "restore a snapshot" in out
+    assert not (shell.folder / "bootstrap.env").exists()
+
+
+@pytest.mark.usefixtures("other_etcd")
+def test_founding_is_refused_beside_an_etcd_that_runs(shell: Shell) -> None:
+    values = {**VALUES, "BOOTSTRAP": "1"}
+    out = shell.run(f"{FILES}; found_cluster", phase="etcd-member", values=values, fails=True)
+    assert f"etcd on master-2={SECOND} runs, but without a quorum" in out
+    assert not (shell.folder / "bootstrap.env").exists()
+
+
+def test_founding_is_refused_while_a_machine_does_not_answer(shell: Shell) -> None:
+    values = {**VALUES, "BOOTSTRAP": "1", "MEMBERS": f"master-1={ME} master-2=240.0.0.1"}
+    out = shell.run(f"{FILES}; found_cluster", phase="etcd-member", values=values, fails=True)
+    assert "cannot tell whether etcd on master-2=240.0.0.1 has data" in out
+    assert not (shell.folder / "bootstrap.env").exists()
+
+
+def test_founding_makes_a_cluster_of_one(shell: Shell) -> None:
+    values = {**VALUES, "BOOTSTRAP": "1"}
+    shell.run(f"{FILES}; found_cluster", phase="etcd-member", values=values)
+    assert (shell.folder / "bootstrap.env").read_text() == (
+        f"ETCD_INITIAL_CLUSTER=master-1=https://{ME}:2380\nETCD_INITIAL_CLUSTER_STATE=new\n"
+    )
+
+
+STATUS = '"MemberID" : 255\n"IsLearner" : {}\n'
+
+
+def test_a_voter_is_not_promoted_again(shell: Shell) -> None:
+    (shell.folder / "status").write_text(STATUS.format("false"))
+    shell.stub("etcdctl", f'[[ "$*" != *status* ]] || cat "{shell.folder}/status"')
+    shell.run(f"{FILES}; promote", phase="etcd-member", values=VALUES)
+    assert changing(shell) == []
+
+
+def test_a_learner_is_promoted_when_it_has_caught_up(shell: Shell) -> None:
+    (shell.folder / "status").write_text(STATUS.format("true"))
+    shell.stub(
+        "etcdctl",
+        f"""
+case "$*" in
+  *status*) cat "{shell.folder}/status" ;;
+  *promote*) [[ $2 == *{THIRD}* && $calls -gt 6 ]] ;;
+esac""",
+    )
+    out = shell.run(
+        f'{FILES}; promote; echo "changes=$changes"', phase="etcd-member", values=VALUES
+    )
+    assert changing(shell)[-1] == "member promote ff"
+    assert "changes=1" in out
+
+
+def test_a_promotion_whose_answer_was_lost_is_seen(shell: Shell) -> None:
+    shell.stub(
+        "etcdctl",
+        """
+case "$*" in
+  *status*) printf '"MemberID" : 255\\n"IsLearner" : %s\\n' "$([[ $calls -gt 3 ]] && echo false || echo true)" ;;
+  *promote*) exit 1 ;;
+esac""",
+    )
+    shell.run(f"{FILES}; promote", phase="etcd-member", values=VALUES)
+
+
+THREE = [
+    row(1, "started", "master-1", ME),
+    row(2, "started", "master-2", SECOND),
+    row(3, "started", "master-3", THIRD),
+]
+
+
+def voters(shell: Shell, rows: list[str], *, healthy: tuple[str, ...]) -> None:
+    """A cluster as seen by this member, in which those at the given addresses are healthy."""
+    (shell.folder / "rows").write_text("".join(line + "\n" for line in rows))
+    shell.stub("systemctl")
+    shell.stub(
+        "etcdctl",
+        f"""
+case "$*" in
+  *"member list"*) cat "{shell.folder}/rows" ;;
+  *health*) for address in {" ".join(healthy)}; do [[ $2 == *$address* ]] && exit 0; done; exit 1 ;;
+  *status*) echo '"MemberID" : 3' ;;
+esac""",
+    )
+
+
+def test_a_restart_that_would_cost_the_quorum_is_refused(shell: Shell) -> None:
+    voters(shell, THREE, healthy=(SECOND,))
+    out = shell.run(f"{FILES}; before_restart", phase="etcd-member", values=VALUES, fails=True)
+    assert "only 1 of the other 2 voters are healthy" in out
+
+
+def test_a_restart_hands_the_leadership_over_first(shell: Shell) -> None:
+    voters(shell, THREE, healthy=(SECOND, THIRD))
+    shell.run(f"{FILES}; before_restart", phase="etcd-member", values=VALUES)
+    assert any("move-leader 3" in call for call in shell.calls)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_of_one_or_two_voters_may_restart(shell: Shell, count: int) -> None:
+    voters(shell, THREE[:count], healthy=(SECOND,))
+    shell.run(f"{FILES}; before_restart", phase="etcd-member", values=VALUES)
+
+
+def test_a_member_that_is_down_may_always_be_started(shell: Shell) -> None:
+    shell.stub("systemctl", "exit 3")
+    shell.stub("etcdctl", "exit 1")
+    shell.run(f"{FILES}; before_restart", phase="etcd-member", values=VALUES)

@@ -1,0 +1,210 @@
+"""What every phase shares: files, waiting, restarts, downloads, ownership."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import time
+
+import pytest
+
+from tests.scripts.shell import OWNER, Shell
+
+
+def test_put_writes_content_and_mode_and_counts_the_change(shell: Shell) -> None:
+    out = shell.run('put 600 "$PWD/a/b" <<<"text"; echo "changes=$changes"')
+    file = shell.folder / "a/b"
+    assert file.read_text() == "text\n"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "changes=1" in out
+
+
+def test_put_leaves_a_file_that_is_right_alone(shell: Shell) -> None:
+    shell.run('put 644 "$PWD/file" <<<"text"')
+    before = (shell.folder / "file").stat()
+    out = shell.run('put 644 "$PWD/file" <<<"text"; echo "changes=$changes"')
+    after = (shell.folder / "file").stat()
+    assert "changes=0" in out
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+@pytest.mark.parametrize("wrong", ['echo other >"$PWD/file"', 'chmod 666 "$PWD/file"'])
+def test_put_mends_content_and_mode(shell: Shell, wrong: str) -> None:
+    shell.run('put 644 "$PWD/file" <<<"text"')
+    out = shell.run(f'{wrong}; put 644 "$PWD/file" <<<"text"; echo "changes=$changes"')
+    assert "changes=1" in out
+    assert (shell.folder / "file").read_text() == "text\n"
+    assert (shell.folder / "file").stat().st_mode & 0o777 == 0o644
+
+
+def test_put_leaves_the_old_file_when_the_new_one_cannot_be_written(shell: Shell) -> None:
+    shell.run('put 644 "$PWD/file" <<<"old"')
+    shell.stub("chmod", "exit 1")
+    out = shell.run('put 644 "$PWD/file" <<<"new"', fails=True)
+    assert (shell.folder / "file").read_text() == "old\n"
+    assert out.startswith("ERROR master-1: failed")
+
+
+def test_put_says_nothing_of_the_content(shell: Shell) -> None:
+    out = shell.run('put 600 "$PWD/key" <<<"PRIVATE"; put 600 "$PWD/missing/../key2" <<<"PRIVATE"')
+    assert "PRIVATE" not in out
+
+
+def test_wait_for_ends_when_the_command_succeeds(shell: Shell) -> None:
+    shell.stub("ready", "[[ $calls -ge 3 ]]")
+    shell.run('wait_for 20 "it ready" ready')
+    assert len(shell.calls) == 3
+
+
+def test_wait_for_gives_up_and_says_what_it_saw_last(shell: Shell) -> None:
+    shell.stub("ready", 'echo "answer $calls"; exit 1')
+    started = time.monotonic()
+    out = shell.run('HINT="look there"; wait_for 1 "it ready" ready', fails=True)
+    assert time.monotonic() - started < 10
+    assert "ERROR master-1: it ready not seen in 1 s; last answer: answer" in out
+    assert "  do: look there" in out
+
+
+def test_wait_for_takes_functions_too(shell: Shell) -> None:
+    shell.run('late() { [[ $SECONDS -ge 1 ]]; }; wait_for 20 "late" late')
+
+
+def test_a_failed_command_names_itself_and_not_its_values(shell: Shell) -> None:
+    out = shell.run('KEY=hidden; false "$KEY"; echo reached', fails=True)
+    assert "reached" not in out
+    assert 'false "$KEY"' in out
+    assert "hidden" not in out
+    assert "  do: " in out
+
+
+SETTLE = 'settle restart x.service "$PWD/config"; echo "changes=$changes"'
+
+
+def test_settle_restarts_once_for_the_same_files(shell: Shell) -> None:
+    shell.stub("systemctl")
+    (shell.folder / "config").write_text("a")
+    assert "changes=1" in shell.run(SETTLE)
+    assert "systemctl restart x.service" in shell.calls
+    shell.forget()
+    assert "changes=0" in shell.run(SETTLE)
+    assert shell.calls == ["systemctl is-active -q x.service"]
+
+
+def test_settle_restarts_when_a_file_changed(shell: Shell) -> None:
+    shell.stub("systemctl")
+    (shell.folder / "config").write_text("a")
+    shell.run(SETTLE)
+    shell.forget()
+    (shell.folder / "config").write_text("b")
+    shell.run(SETTLE)
+    assert "systemctl restart x.service" in shell.calls
+
+
+def test_settle_restarts_again_after_a_crash_between_restart_and_mark(shell: Shell) -> None:
+    (shell.folder / "config").write_text("a")
+    shell.stub("systemctl", "[[ $1 != is-active ]]")
+    shell.run(f"wait_for() {{ die crashed; }}; {SETTLE}", fails=True)
+    shell.stub("systemctl")
+    shell.forget()
+    shell.run(SETTLE)
+    assert "systemctl restart x.service" in shell.calls
+
+
+def test_settle_restarts_a_unit_that_died(shell: Shell) -> None:
+    shell.stub("systemctl")
+    (shell.folder / "config").write_text("a")
+    shell.run(SETTLE)
+    shell.stub("systemctl", "[[ $1 != is-active || $calls -gt 6 ]]")
+    shell.forget()
+    shell.run(SETTLE)
+    assert "systemctl restart x.service" in shell.calls
+
+
+def test_settle_reloads_what_runs_and_starts_what_does_not(shell: Shell) -> None:
+    (shell.folder / "config").write_text("a")
+    shell.stub("systemctl")
+    shell.run('settle reload x.service "$PWD/config"')
+    assert "systemctl reload x.service" in shell.calls
+    assert "systemctl restart x.service" not in shell.calls
+    shell.forget()
+    (shell.folder / "config").write_text("b")
+    shell.stub("systemctl", "[[ $1 != is-active || $calls -gt 5 ]]")
+    shell.run('settle reload x.service "$PWD/config"')
+    assert "systemctl restart x.service" in shell.calls
+
+
+CONTENT = b"artefact"
+SUM = hashlib.sha256(CONTENT).hexdigest()
+CURL = 'while [[ $1 != -o ]]; do shift; done; printf %s artefact >"$2"'
+
+
+def test_fetch_verifies_and_keeps(shell: Shell) -> None:
+    shell.stub("curl", CURL)
+    out = shell.run(f"fetch thing http://mirror/thing {SUM}")
+    path = shell.folder / "home/cache/thing"
+    assert out.strip() == str(path)
+    assert path.read_bytes() == CONTENT
+    shell.forget()
+    shell.run(f"fetch thing http://mirror/thing {SUM}")
+    assert shell.calls == []
+
+
+def test_fetch_refuses_another_content(shell: Shell) -> None:
+    shell.stub("curl", CURL)
+    out = shell.run(f"path=$(fetch thing http://mirror/thing {'0' * 64}); echo used", fails=True)
+    assert f"http://mirror/thing has sha256 {SUM}, the manifest says {'0' * 64}" in out
+    assert "used" not in out
+    assert not (shell.folder / "home/cache/thing").exists()
+
+
+def test_fetch_names_the_address_that_does_not_answer(shell: Shell) -> None:
+    shell.stub("curl", 'echo "could not resolve" >&2; exit 6')
+    out = shell.run(f"path=$(fetch thing http://mirror/thing {SUM}); echo used", fails=True)
+    assert "cannot download http://mirror/thing: could not resolve" in out
+    assert "used" not in out
+
+
+def test_a_binary_is_installed_once(shell: Shell) -> None:
+    shell.stub("curl", CURL)
+    code = f'install_binary thing http://mirror/thing {SUM} "$PWD/thing"; echo "changes=$changes"'
+    assert "changes=1" in shell.run(code)
+    assert (shell.folder / "thing").read_bytes() == CONTENT
+    assert os.access(shell.folder / "thing", os.X_OK)
+    shell.forget()
+    assert "changes=0" in shell.run(code)
+    assert shell.calls == []
+
+
+def test_own_takes_a_free_machine_and_knows_it_again(shell: Shell) -> None:
+    shell.run("own")
+    assert (shell.state / "owner").read_text() == OWNER + "\n"
+    assert "changes=0" in shell.run('own; echo "changes=$changes"')
+
+
+def test_own_refuses_the_machine_of_another_cluster(shell: Shell) -> None:
+    shell.run("own")
+    out = shell.run("own; echo owned", values={"CLUSTER_ID": "ffffffffffff"}, fails=True)
+    assert f'belongs to "{OWNER}", not to "dev ffffffffffff master-1"' in out
+    assert "owned" not in out
+
+
+def test_a_second_run_waits_for_the_lock_and_then_says_who_holds_it(shell: Shell) -> None:
+    shell.stub("flock", "exit 1")
+    out = shell.run("lock; echo locked", fails=True)
+    assert "another run holds" in out
+    assert "locked" not in out
+
+
+def test_the_lock_is_held_while_the_phase_runs(shell: Shell) -> None:
+    with (shell.folder / "lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        out = shell.run("flock() { command flock -n 9; }; lock", fails=True)
+    assert "another run holds" in out
+    shell.run("lock")
+
+
+def test_proxies_reach_downloads_in_both_spellings(shell: Shell) -> None:
+    values = {"PROXY_ENV": "HTTPS_PROXY=http://p:3128\nNO_PROXY=10.0.0.0/8,.local"}
+    out = shell.run('echo "$https_proxy $HTTPS_PROXY $no_proxy"', values=values)
+    assert out.strip() == "http://p:3128 http://p:3128 10.0.0.0/8,.local"

@@ -1,0 +1,204 @@
+"""The list of nodes: who is missing, who leaves, labels and taints that are ours."""
+
+from __future__ import annotations
+
+import pytest
+
+from components import script
+from tests.scripts.shell import Shell
+
+VALUES = {
+    "WANTED": "master aaaa master-[1-3]\nworker bbbb worker-[1-2],db",
+    "LABELS": "",
+    "TAINTS": "",
+    "MEMBERS": "master-1=10.0.0.11 master-2=10.0.0.12",
+    "ETCD_ENDPOINTS": "https://127.0.0.1:2379",
+    "STALL_S": "1",
+    "NETWORK": "1",
+}
+READY = [
+    *(f"master-{number} aaaa True" for number in (1, 2, 3)),
+    *("worker-1 bbbb True", "worker-2 bbbb True", "db bbbb True"),
+]
+
+
+def cluster(shell: Shell, rows: list[str], extra: str = "") -> None:
+    """kubectl lists these nodes (name, applied generation, Ready)."""
+    (shell.folder / "nodes").write_text("".join(line + "\n" for line in rows))
+    shell.stub("kubectl", f'case "$*" in {extra} *"get nodes"*) cat "{shell.folder}/nodes" ;; esac')
+
+
+def changing(shell: Shell) -> list[str]:
+    verbs = ("label", "taint", "annotate", "drain", "delete", "uncordon")
+    words = (call.partition("--request-timeout 10s ")[2] for call in shell.calls)
+    return [text for text in words if text.startswith(verbs)]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["worker-1"],
+        [f"worker-{number}" for number in range(1, 1001)],
+        ["worker-1", "worker-3", "worker-10", "db", "a-b-7", "x9", "007", "node-08"],
+    ],
+)
+def test_names_come_back_from_their_short_form(shell: Shell, names: list[str]) -> None:
+    short = script.ranges(tuple(names))
+    out = shell.run(f"expand '{short}'", phase="nodes", values=VALUES)
+    assert sorted(out.split()) == sorted(names)
+
+
+def test_nothing_is_missing_when_all_are_there(shell: Shell) -> None:
+    cluster(shell, READY)
+    assert shell.run("missing; wait_for_nodes", phase="nodes", values=VALUES) == ""
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (None, "worker-2 (not registered)"),
+        ("worker-2 bbbb False", "worker-2 (not Ready)"),
+        ("worker-2 aaaa True", "worker-2 (has not applied this configuration)"),
+        ("worker-2  True", "worker-2 (has not applied this configuration)"),
+    ],
+)
+def test_a_missing_node_is_named_with_the_reason(
+    shell: Shell, row: str | None, reason: str
+) -> None:
+    rows = [line for line in READY if not line.startswith("worker-2")]
+    cluster(shell, [*rows, *([row] if row else [])])
+    assert shell.run("missing", phase="nodes", values=VALUES).splitlines() == [reason]
+    out = shell.run("wait_for_nodes", phase="nodes", values=VALUES, fails=True)
+    assert f"1 node(s) not as wanted, and nothing moved for 1 s: {reason}" in out
+
+
+def test_without_a_network_of_ours_nodes_need_not_be_ready(shell: Shell) -> None:
+    cluster(shell, [line.replace("True", "False") for line in READY])
+    assert shell.run("missing", phase="nodes", values={**VALUES, "NETWORK": "0"}) == ""
+
+
+def test_nodes_that_are_not_wanted_are_evicted_and_then_deleted(shell: Shell) -> None:
+    cluster(shell, [*READY, "worker-3 bbbb True"])
+    shell.run("retire_nodes; delete_nodes", phase="nodes", values=VALUES)
+    drained, deleted = [
+        text for text in changing(shell) if "worker" in text and "annot" not in text
+    ]
+    assert drained.startswith("drain worker-3 ")
+    assert deleted == "delete node worker-3"
+
+
+def test_a_drain_that_is_blocked_stops_before_anything_is_removed(shell: Shell) -> None:
+    cluster(
+        shell, [*READY, "worker-3 bbbb True"], extra='*drain*) echo "disruption budget"; exit 1 ;;'
+    )
+    out = shell.run("retire_nodes; delete_nodes", phase="nodes", values=VALUES, fails=True)
+    assert "node worker-3 cannot be drained: disruption budget" in out
+    assert not [text for text in changing(shell) if text.startswith("delete")]
+
+
+def test_labels_are_set_once(shell: Shell) -> None:
+    cluster(shell, READY, extra="*\"get node worker-1\"*) echo 'a=1 b=2' ;;")
+    shell.run("mark_node labels label worker-1 'a=1 b=2'", phase="nodes", values=VALUES)
+    assert changing(shell) == []
+
+
+def test_labels_we_no_longer_want_go_and_those_of_others_stay(shell: Shell) -> None:
+    cluster(shell, READY, extra="*\"get node worker-1\"*) echo 'a=1 example.com/b=2 c=3' ;;")
+    shell.run("mark_node labels label worker-1 'a=5 c=3'", phase="nodes", values=VALUES)
+    assert changing(shell) == [
+        "label node worker-1 --overwrite a=5 c=3 example.com/b-",
+        "annotate --overwrite node worker-1 kube-ha.io/labels=a=5 c=3",
+    ]
+
+
+def test_the_last_label_goes_too(shell: Shell) -> None:
+    cluster(shell, READY, extra="*\"get node worker-1\"*) echo 'a=1' ;;")
+    shell.run("mark_node labels label worker-1 ''", phase="nodes", values=VALUES)
+    assert changing(shell) == [
+        "label node worker-1 --overwrite a-",
+        "annotate --overwrite node worker-1 kube-ha.io/labels=-",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "words", "call"),
+    [
+        ("k=v:NoSchedule", "k=v:NoExecute", "k=v:NoExecute k:NoSchedule-"),
+        ("k=v:NoSchedule", "", "k:NoSchedule-"),
+        ("k=:NoSchedule", "k=w:NoSchedule", "k=w:NoSchedule"),
+        ("k=v:NoSchedule", "k=w:NoSchedule", "k=w:NoSchedule"),
+    ],
+)
+def test_taints_follow_the_config(shell: Shell, before: str, words: str, call: str) -> None:
+    cluster(shell, READY, extra=f"*\"get node worker-1\"*) echo '{before}' ;;")
+    shell.run(f"mark_node taints taint worker-1 '{words}'", phase="nodes", values=VALUES)
+    assert changing(shell)[0] == f"taint node worker-1 --overwrite {call}"
+
+
+def test_a_node_that_was_to_leave_and_stays_takes_work_again(shell: Shell) -> None:
+    cluster(shell, [*READY, "worker-3 bbbb True"])
+    shell.run("retire_nodes", phase="nodes", values=VALUES)
+    assert changing(shell)[0] == "annotate --overwrite node worker-3 kube-ha.io/leaving=true"
+    shell.forget()
+    wanted = {**VALUES, "WANTED": VALUES["WANTED"].replace("worker-[1-2]", "worker-[1-3]")}
+    (shell.folder / "leaving").write_text("worker-3\n")
+    cluster(
+        shell,
+        [*READY, "worker-3 bbbb True"],
+        extra=f'*leaving*jsonpath*|*jsonpath*leaving*) cat "{shell.folder}/leaving" ;;',
+    )
+    shell.run("keep_nodes", phase="nodes", values=wanted)
+    assert changing(shell) == [
+        "uncordon worker-3",
+        "annotate node worker-3 kube-ha.io/leaving-",
+    ]
+
+
+def row(number: int, name: str, address: str, *, learner: bool = False) -> str:
+    urls = f"https://{address}:2380, https://{address}:2379"
+    return f"{number}, started, {name}, {urls}, {str(learner).lower()}"
+
+
+MEMBERS = [row(n, f"master-{n}", f"10.0.0.1{n}") for n in (1, 2, 3)]
+
+
+def etcd(shell: Shell, rows: list[str], *, healthy: int) -> None:
+    (shell.folder / "members").write_text("".join(line + "\n" for line in rows))
+    shell.stub(
+        "etcdctl",
+        f"""
+case "$*" in
+  *"member list"*) cat "{shell.folder}/members" ;;
+  *"member remove"*) sed -i "/^${{@: -1}},/d" "{shell.folder}/members" ;;
+  *health*) for i in $(seq {healthy}); do echo "x is healthy"; done ;;
+esac""",
+    )
+
+
+def removed(shell: Shell) -> list[str]:
+    return [call.split()[-1] for call in shell.calls if "member remove" in call]
+
+
+def test_a_member_that_is_not_wanted_is_removed_by_those_that_stay(shell: Shell) -> None:
+    etcd(shell, MEMBERS, healthy=2)
+    shell.run("retire_members", phase="nodes", values=VALUES)
+    assert removed(shell) == ["3"]
+
+
+def test_a_member_stays_while_the_others_have_no_quorum_of_their_own(shell: Shell) -> None:
+    etcd(shell, MEMBERS, healthy=1)
+    out = shell.run("retire_members", phase="nodes", values=VALUES, fails=True)
+    assert "etcd member master-3 cannot leave" in out
+    assert removed(shell) == []
+
+
+def test_members_that_are_wanted_stay(shell: Shell) -> None:
+    etcd(shell, MEMBERS[:2], healthy=2)
+    shell.run("retire_members", phase="nodes", values=VALUES)
+    assert removed(shell) == []
+
+
+def test_an_etcd_that_does_not_answer_is_an_error_not_an_empty_list(shell: Shell) -> None:
+    shell.stub("etcdctl", "echo 'deadline exceeded'; exit 1")
+    out = shell.run("retire_members", phase="nodes", values=VALUES, fails=True)
+    assert "ERROR master-1" in out
