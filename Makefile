@@ -33,7 +33,9 @@ check: ## lint and types; changes nothing
 	@$(PY) -m ruff format --check . && $(PY) -m ruff check . && $(PY) -m mypy && .venv/bin/shfmt -i 2 -ci -d $$(git ls-files '*.sh') && .venv/bin/shellcheck -x $$(git ls-files '*.sh')
 
 test: setup ## fast tiers and the core stories on the lab
+	@bash lab/host.sh install tests
 	@$(PY) -m tests.run core
 
 e2e: setup ## every story, or one: STORY=name
+	@bash lab/host.sh install tests
 	@$(PY) -m tests.run all $(STORY)

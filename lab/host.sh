@@ -2,6 +2,7 @@
 # What this computer needs to build artefacts and to run a lab.
 #   check    lists everything that is missing, each with the command that mends it; exit 1 if any
 #   install  mends what can be mended without a question (Debian packages, sysctl, modules), then checks
+# With `tests` behind the verb also what only tests need.
 set -euo pipefail
 shopt -s inherit_errexit
 # shellcheck source=lab/engine.sh
@@ -17,6 +18,9 @@ TOOLS=(skopeo:skopeo docker-registry:docker-registry mmdebstrap:mmdebstrap
 ENGINE_TOOLS=(podman:podman runc:runc netavark:/usr/lib/podman/netavark
   aardvark-dns:/usr/lib/podman/aardvark-dns containernetworking-plugins:/usr/lib/cni/bridge
   iptables:iptables)
+# Real programs that tests run; their services neither start nor are enabled.
+TEST_TOOLS=(openssh-server:/usr/sbin/sshd haproxy:haproxy)
+WITH_TESTS=
 # Of these, kernels without loadable modules have what they have; a missing one shows up in preflight.
 MODULES=(overlay br_netfilter nf_conntrack vxlan ip_tables nf_tables)
 INOTIFY_INSTANCES=8192 # systemd and kubelet take about 100 a machine, and all machines share the limit
@@ -38,6 +42,7 @@ present() { # present COMMAND|PATH
 wanted_tools() {
   printf '%s\n' "${TOOLS[@]}"
   if [[ $(engine_name || echo podman) == podman ]]; then printf '%s\n' "${ENGINE_TOOLS[@]}"; fi
+  if [[ -n $WITH_TESTS ]]; then printf '%s\n' "${TEST_TOOLS[@]}"; fi
 }
 
 missing_packages() {
@@ -100,6 +105,17 @@ install_packages() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 install -y \
     --no-install-recommends "${packages[@]}" </dev/null >"$KUBE_HA_CACHE/apt.log" 2>&1 ||
     die "apt-get failed: $(tail -n 1 "$KUBE_HA_CACHE/apt.log")" "read $KUBE_HA_CACHE/apt.log, then run it by hand"
+  leave_disabled "${packages[@]}"
+}
+
+# A package that came for its program must not open a port at the next boot.
+leave_disabled() {
+  local package unit
+  for package in "$@"; do
+    for unit in ssh:openssh-server haproxy:haproxy docker-registry:docker-registry; do
+      if [[ ${unit#*:} == "$package" ]]; then as_root systemctl -q disable "${unit%%:*}" 2>/dev/null || true; fi # no systemd here
+    done
+  done
 }
 
 # Debian asks this file before it starts a service at installation; 101 means no. An existing one is
@@ -125,6 +141,7 @@ install() {
   check
 }
 
+if [[ ${2:-} == tests ]]; then WITH_TESTS=1; fi
 case ${1:-} in
   check | install) "$1" ;;
   *) die "unknown verb '${1:-}'" "lab/host.sh check, or lab/host.sh install" ;;
