@@ -56,15 +56,17 @@ create() { # create NAME ADDRESS OPTION...: a container in the lab's network wit
   if [[ $files == unlimited ]]; then files=1048576; fi
   # crun refuses hosts with both cgroup versions; docker's own default is runc.
   if [[ $ENGINE == podman ]]; then options=(--runtime runc --systemd=false); fi
-  engine create --name "$name" --network "kube-ha-$LAB" --ip "$address" --mac-address "$mac" --label "kube-ha.lab=$LAB" \
-    --ulimit "nofile=$files:$files" --ulimit nproc=32768:32768 \
+  engine create --name "$name" --network "kube-ha-$LAB" --ip "$address" --mac-address "$mac" \
+    --label "kube-ha.lab=$LAB" --ulimit "nofile=$files:$files" --ulimit nproc=32768:32768 \
     --security-opt label=disable "${options[@]}" "$@" >/dev/null
 }
 
 network_up() {
-  local network=kube-ha-$LAB subnet options=() output
-  subnet=$(engine network inspect --format '{{range .Subnets}}{{.Subnet}}{{end}}' "$network" 2>/dev/null ||
-    engine network inspect --format '{{range .IPAM.Config}}{{.Subnet}}{{end}}' "$network" 2>/dev/null || true)
+  local network=kube-ha-$LAB format='{{range .IPAM.Config}}{{.Subnet}}{{end}}' subnet='' options=() output
+  if [[ $ENGINE == podman ]]; then format='{{range .Subnets}}{{.Subnet}}{{end}}'; fi
+  if engine network inspect "$network" >/dev/null 2>&1; then
+    subnet=$(engine network inspect --format "$format" "$network")
+  fi
   if [[ $subnet == "$SUBNET" ]]; then return; fi
   if [[ -n $subnet ]]; then
     engine network rm "$network" >/dev/null ||
