@@ -51,7 +51,7 @@ class WorkerPool(ComponentResource):
                     args.prepared[node_name].ready,
                     args.joinable,
                     parent=self,
-                    ignore=("stdin", "create"),
+                    ignore=("stdin", "create", "connection"),
                 ),
             )
         self.register_outputs({})

@@ -77,6 +77,21 @@ add_learner() { # add_learner ADDRESS-OF-A-MEMBER
 ETCD_INITIAL_CLUSTER_STATE=existing"
 }
 
+# A member that was removed while it was away, and is wanted again, joins anew; its old data can never be used by any etcd, and is kept.
+set_aside_if_removed() {
+  local peer rows
+  if [[ ! -d $DATA/member ]] || etcdctl_at 127.0.0.1 endpoint status >/dev/null 2>&1; then return; fi
+  peer=$(find_cluster)
+  if [[ -z $peer ]]; then return; fi
+  rows=$(members_at "$peer")
+  if [[ -n $(own_row <<<"$rows") ]]; then return; fi
+  log "this member was removed from its cluster: its data goes to $DATA.removed, and it joins anew"
+  systemctl stop etcd
+  rm -rf "$DATA.removed"
+  mkdir -m 700 "$DATA.removed"
+  mv "$DATA/member" "$DATA.removed/"
+}
+
 # A learner answers no member list, but tells its own status.
 status_field() { etcdctl_at 127.0.0.1 endpoint status -w fields | awk -F' : ' -v key="\"$1\"" '$1 == key {print $2}'; }
 
@@ -124,6 +139,7 @@ main() {
   put 600 /etc/kube-ha/etcd/etcd.env <<<"$ETCD_ENV"
   put 644 /etc/systemd/system/etcd.service <<<"$ETCD_UNIT"
   install -d -m 700 "$DATA"
+  set_aside_if_removed
   if [[ ! -d $DATA/member ]]; then
     peer=$(find_cluster)
     if [[ -n $peer ]]; then add_learner "$peer"; else found_cluster; fi

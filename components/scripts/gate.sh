@@ -97,7 +97,7 @@ main() {
     rolled_out
     wait_for 90 "namespace $NAMESPACE of an earlier check gone" no_namespace
     kubectl_admin apply -f - <<<"$MANIFEST" >/dev/null
-    kubectl --kubeconfig /etc/kubernetes/admin.conf proxy --unix-socket "$SOCKET" >/dev/null 2>&1 9>&- &
+    kubectl --kubeconfig /etc/kubernetes/admin.conf proxy --unix-socket "$SOCKET" >/dev/null 2>&1 8>&- 9>&- &
     proxy_pid=$!
     check_network
   fi

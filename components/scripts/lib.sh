@@ -4,11 +4,12 @@
 set -euo pipefail
 shopt -s inherit_errexit # or a failing $(...) goes unseen
 set -E
-exec 2>&1 # one ordered stream
+exec 2>&1 8>&1 # one ordered stream; 8 is it where $(...) takes the others
 umask 022
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 HOME_DIR=/var/lib/kube-ha
 STATE=$HOME_DIR/state
+LOCK=/run/lock/kube-ha.lock
 HINT="run pulumi up again; if it fails the same way, look at: journalctl -b -p warning on $NODE"
 changes=0
 
@@ -20,11 +21,16 @@ done <<<"${PROXY_ENV:-}"
 log() { printf '%(%T)T %s: %s\n' -1 "$NODE" "$*"; }
 die() {
   trap - ERR
-  printf 'ERROR %s: %s\n  do: %s\n' "$NODE" "$1" "${2:-$HINT}"
-  exit 1
+  printf 'ERROR %s: %s\n  do: %s\n' "$NODE" "$1" "${2:-$HINT}" >&8
+  exit $((BASH_SUBSHELL > 0 ? 97 : 1))
+}
+# 97: a die within $(...) has said what there is to say.
+failed() {
+  if (($1 == 97)); then exit 97; fi
+  die "failed (line $2): $3"
 }
 # BASH_COMMAND is not expanded, so no value of a variable can leak here.
-trap 'die "failed (line $LINENO): $BASH_COMMAND"' ERR
+trap 'failed $? "$LINENO" "$BASH_COMMAND"' ERR
 
 # put MODE PATH: make PATH hold stdin; readers see the old file or the new one.
 put() {
@@ -126,8 +132,8 @@ install_archive() {
 # One run at a time: a second one may have been left behind by an engine that died.
 lock() {
   mkdir -p "$STATE"
-  exec 9>/run/lock/kube-ha.lock
-  flock -w 600 9 || die "another run holds /run/lock/kube-ha.lock since 600 s" "let it end (fuser /run/lock/kube-ha.lock), then run pulumi up again"
+  exec 9>"$LOCK"
+  flock -w 600 9 || die "another run holds $LOCK since 600 s" "let it end (fuser $LOCK), then run pulumi up again"
 }
 
 # The machine belongs to one node of one cluster until it is released.
@@ -151,7 +157,16 @@ follow_kubelet_settings() {
 
 kubectl_admin() { kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s "$@"; }
 # A kubelet may annotate its own Node: the gate reads from there what this node has applied.
-announce() { wait_for 120 "Node $NODE annotated by its own kubelet identity" annotate_self "$1"; }
+announce() {
+  local answer end=$((SECONDS + 20))
+  while ((SECONDS < end)); do
+    if answer=$(annotate_self "$1" 2>&1); then return; fi
+    sleep 0.5
+  done
+  # A kubelet registers its Node when it starts, and only then: one that was deleted comes back by that.
+  if [[ $answer == *404* ]]; then systemctl restart kubelet; fi
+  wait_for 120 "Node $NODE annotated by its own kubelet identity" annotate_self "$1"
+}
 annotate_self() {
   curl -fsS --max-time 10 --noproxy '*' --cacert /etc/kube-ha/ca.crt --cert /var/lib/kubelet/pki/kubelet-client-current.pem -o /dev/null -X PATCH \
     -H 'Content-Type: application/merge-patch+json' -d "{\"metadata\":{\"annotations\":{\"kube-ha.io/applied\":\"$1\"}}}" "https://127.0.0.1:3446/api/v1/nodes/$NODE"

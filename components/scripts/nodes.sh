@@ -44,7 +44,7 @@ wait_for_nodes() {
     if ((count != last)); then
       last=$count since=$SECONDS
     elif ((SECONDS - since >= STALL_S)); then
-      die "$count node(s) not as wanted, and nothing moved for $STALL_S s: $(head -n 5 <<<"$left" | xargs)" "see the failure of that node above, or journalctl -u kubelet -u containerd there; then run pulumi up again"
+      die "$count node(s) not as wanted, and nothing moved for $STALL_S s: $(head -n 5 <<<"$left" | xargs)" "see the failure of that node above, or journalctl -u kubelet -u containerd there; then run pulumi up again; if nothing failed there, raise converge.generation first"
     fi
     sleep 1
   done
@@ -52,10 +52,24 @@ wait_for_nodes() {
 
 unwanted_nodes() { comm -13 <(wanted_table | cut -d' ' -f1) <(cluster_table | cut -d' ' -f1); }
 
+# A node that an earlier run began to retire, and that is wanted again.
+keep_nodes() {
+  local name leaving
+  leaving=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{" "}{.metadata.annotations.kube-ha\.io/leaving}{"\n"}{end}' | awk '$2 == "true" {print $1}')
+  for name in $leaving; do
+    if wanted_table | grep -q "^$name "; then
+      kubectl_admin uncordon "$name" >/dev/null
+      kubectl_admin annotate node "$name" kube-ha.io/leaving- >/dev/null
+      changes=$((changes + 1))
+    fi
+  done
+}
+
 retire_nodes() {
   local name
   for name in $(unwanted_nodes); do
     log "evicting and removing node $name"
+    kubectl_admin annotate --overwrite node "$name" kube-ha.io/leaving=true >/dev/null
     # --force: pods without a controller would stay for ever on a machine that is about to go.
     kubectl_admin drain "$name" --ignore-daemonsets --delete-emptydir-data --force --timeout 300s >"$STATE/drain.log" 2>&1 || die "node $name cannot be drained: $(tail -n 3 "$STATE/drain.log")" "see which PodDisruptionBudget blocks (kubectl get pdb -A), make room, then run pulumi up again"
     changes=$((changes + 1))
@@ -64,14 +78,27 @@ retire_nodes() {
 
 etcd_local() { timeout 15 etcdctl --endpoints "$ETCD_ENDPOINTS" --cacert /etc/kubernetes/pki/etcd/ca.crt --cert /etc/kubernetes/pki/apiserver-etcd-client.crt --key /etc/kubernetes/pki/apiserver-etcd-client.key --command-timeout 8s "$@"; }
 
-healthy_count() {                                                                                                                                                                                                                           # healthy_count ENDPOINTS: how many of these answer a quorum read
-  timeout 30 etcdctl --endpoints "$1" --cacert /etc/kubernetes/pki/etcd/ca.crt --cert /etc/kubernetes/pki/apiserver-etcd-client.crt --key /etc/kubernetes/pki/apiserver-etcd-client.key endpoint health 2>&1 | grep -c 'is healthy' || true # 0 is an answer
+# healthy_count ENDPOINTS: how many of these answer a quorum read
+healthy_count() {
+  # 0 is an answer, grep's status with it
+  timeout 30 etcdctl --endpoints "$1" --cacert /etc/kubernetes/pki/etcd/ca.crt --cert /etc/kubernetes/pki/apiserver-etcd-client.crt --key /etc/kubernetes/pki/apiserver-etcd-client.key endpoint health 2>&1 | grep -c 'is healthy' || true
+}
+
+# A removal that was done and then taken back leaves a member out.
+expect_members() {
+  local member rows
+  rows=$(etcd_local member list -w simple)
+  for member in $MEMBERS; do
+    awk -F', ' -v url="https://${member#*=}:2380" '$4 == url && $2 == "started" && $6 == "false" {found = 1} END {exit !found}' <<<"$rows" ||
+      die "$member is no voting etcd member" "raise converge.generation and run pulumi up again: it joins anew"
+  done
 }
 
 # One member at a time, each only if the remaining ones have a quorum of healthy voters of their own.
 retire_members() {
-  local wanted=" " member id name peer rest voters healthy
+  local wanted=" " member id name peer rest voters healthy rows
   for member in $MEMBERS; do wanted+="https://${member#*=}:2380 "; done
+  rows=$(etcd_local member list -w simple | awk -F', ' '{print $1, ($3 == "" ? "-" : $3), $4}')
   while read -r id name peer; do
     if [[ -z $id || $wanted == *" $peer "* ]]; then continue; fi
     rest=$(etcd_local member list -w simple | awk -F', ' -v id="$id" '$1 != id && $6 == "false" {printf "%s%s", s, $5; s = ","}')
@@ -81,7 +108,7 @@ retire_members() {
     log "removing etcd member $name"
     wait_for 60 "etcd member $name removed" etcd_local member remove "$id"
     changes=$((changes + 1))
-  done < <(etcd_local member list -w simple | awk -F', ' '{print $1, ($3 == "" ? "-" : $3), $4}')
+  done <<<"$rows"
 }
 
 delete_nodes() {
@@ -93,33 +120,44 @@ delete_nodes() {
 
 # Authoritative for what we once set (remembered on the Node), silent about what others set.
 mark_nodes() {
-  local names words name
+  local names words name labels taints
+  local -A set_last=()
+  while IFS='|' read -r name labels taints; do
+    set_last["labels $name"]=$labels
+    set_last["taints $name"]=$taints
+  done < <(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{"|"}{.metadata.annotations.kube-ha\.io/labels}{"|"}{.metadata.annotations.kube-ha\.io/taints}{"\n"}{end}')
   while IFS=$'\t' read -r names words; do
-    for name in $(expand "$names"); do mark_node labels label "$name" "$words"; done
+    for name in $(expand "$names"); do mark_node labels label "$name" "$words" "${set_last["labels $name"]:-}"; done
   done <<<"$LABELS"
   while IFS=$'\t' read -r names words; do
-    for name in $(expand "$names"); do mark_node taints taint "$name" "$words"; done
+    for name in $(expand "$names"); do mark_node taints taint "$name" "$words" "${set_last["taints $name"]:-}"; done
   done <<<"$TAINTS"
 }
-mark_node() { # mark_node KIND VERB NODE WORDS
-  local kind=$1 verb=$2 name=$3 words=$4 before word drop=()
-  before=$(kubectl_admin get node "$name" -o "jsonpath={.metadata.annotations.kube-ha\.io/$kind}")
+mark_node() { # mark_node KIND VERB NODE WORDS BEFORE: both "key=value" or "key=value:effect" words, BEFORE what was set last
+  local kind=$1 verb=$2 name=$3 words=$4 before=$5 word key keys=" " drop=()
   if [[ $before == "${words:--}" ]]; then return; fi
+  for word in $words; do keys+="$(key_of "$kind" "$word") "; done
   for word in $before; do
-    if [[ $word != - && " $words " != *" $word "* ]]; then
-      if [[ $kind == labels ]]; then drop+=("${word%%=*}-"); else drop+=("${word%%=*}:${word##*:}-"); fi
-    fi
+    key=$(key_of "$kind" "$word")
+    if [[ $word != - && $keys != *" $key "* ]]; then drop+=("$key-"); fi
   done
-  # shellcheck disable=SC2086 # words are words
-  if [[ -n $words$(printf %s "${drop[@]}") ]]; then kubectl_admin "$verb" node "$name" --overwrite $words "${drop[@]}" >/dev/null; fi
+  if [[ -n $words || ${#drop[@]} != 0 ]]; then
+    # shellcheck disable=SC2086 # words are words
+    kubectl_admin "$verb" node "$name" --overwrite $words "${drop[@]}" >/dev/null
+  fi
   kubectl_admin annotate --overwrite node "$name" "kube-ha.io/$kind=${words:--}" >/dev/null
   changes=$((changes + 1))
+}
+key_of() { # key_of KIND WORD: what stands before the - in a removal
+  if [[ $1 == labels ]]; then printf '%s' "${2%%=*}"; else printf '%s' "${2%%=*}:${2##*:}"; fi
 }
 
 main() {
   own
   wait_for_nodes
+  expect_members
   mark_nodes
+  keep_nodes
   retire_nodes
   retire_members
   delete_nodes

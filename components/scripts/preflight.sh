@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Makes sure that this machine can become NODE, before anything is changed on it. Reports every problem at once; changes nothing.
 # Values: ROLES, ADDRESS, ARCH, PORTS (to be free), PEERS (address:port, reachable), SOURCES (URLs, reachable), VXLAN (1: needed),
-#   MIN_CPUS, MIN_MEMORY_MIB, MIN_DISK_GIB.
+#   MIN_CPUS, MIN_MEMORY_MIB, MIN_DISK_GIB; REPORT (1: look even if the machine is a node already).
 problems=()
 problem() { problems+=("$1"$'\n'"    do: $2"); }
 
@@ -77,6 +77,11 @@ check_network() {
 main() {
   local text
   if [[ -f $STATE/owner && $(<"$STATE/owner") == "$CLUSTER $CLUSTER_ID $NODE" ]]; then
+    if [[ ${REPORT:-0} != 1 ]]; then
+      # Run again because the way to the machine changed, with the values of its first day: others may have left since.
+      log "this machine is $NODE already"
+      return
+    fi
     PORTS="" # they are in use by ourselves
   elif [[ -f $STATE/owner ]]; then
     problem "machine belongs to \"$(<"$STATE/owner")\" (cluster, id, node)" "release it there, or wipe it by hand: /usr/local/lib/kube-ha/leave"

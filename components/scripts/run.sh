@@ -13,8 +13,9 @@ eval "$values"
 unset values
 # shellcheck source=lib.sh
 source "$here/lib.sh"
-# Leaving works with whatever scripts are here; every other phase must be the one that the plan was made with.
-if [[ $phase != leave && $(cat "$here/lib.sh" "$here/$phase.sh" | sha256sum | cut -c1-16) != "$SCRIPT_SUM" ]]; then
+# Leaving and the preflight keep the values of a machine's first day, and work with whatever scripts are here; every other phase must be
+# the one that the plan was made with.
+if [[ $phase != leave && $phase != preflight && $(cat "$here/lib.sh" "$here/$phase.sh" | sha256sum | cut -c1-16) != "$SCRIPT_SUM" ]]; then
   die "the scripts in $here are not those of this plan" "run pulumi up again: it copies them anew; if that does not help, raise converge.generation"
 fi
 # shellcheck disable=SC1090 # one of the phases beside this file

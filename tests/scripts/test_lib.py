@@ -84,7 +84,7 @@ SETTLE = 'settle restart x.service "$PWD/config"; echo "changes=$changes"'
 def test_settle_restarts_once_for_the_same_files(shell: Shell) -> None:
     shell.stub("systemctl")
     (shell.folder / "config").write_text("a")
-    assert "changes=1" in shell.run(SETTLE)
+    assert "changes=0" not in shell.run(SETTLE)
     assert "systemctl restart x.service" in shell.calls
     shell.forget()
     assert "changes=0" in shell.run(SETTLE)
@@ -139,36 +139,52 @@ SUM = hashlib.sha256(CONTENT).hexdigest()
 CURL = 'while [[ $1 != -o ]]; do shift; done; printf %s artefact >"$2"'
 
 
-def test_fetch_verifies_and_keeps(shell: Shell) -> None:
+def test_fetch_verifies_what_it_gets(shell: Shell) -> None:
     shell.stub("curl", CURL)
-    out = shell.run(f"fetch thing http://mirror/thing {SUM}")
-    path = shell.folder / "home/cache/thing"
-    assert out.strip() == str(path)
-    assert path.read_bytes() == CONTENT
-    shell.forget()
-    shell.run(f"fetch thing http://mirror/thing {SUM}")
-    assert shell.calls == []
+    shell.run(f'fetch http://mirror/thing {SUM} "$PWD/a/thing"')
+    assert (shell.folder / "a/thing").read_bytes() == CONTENT
 
 
 def test_fetch_refuses_another_content(shell: Shell) -> None:
     shell.stub("curl", CURL)
-    out = shell.run(f"path=$(fetch thing http://mirror/thing {'0' * 64}); echo used", fails=True)
-    assert f"http://mirror/thing has sha256 {SUM}, the manifest says {'0' * 64}" in out
+    out = shell.run(f'fetch http://mirror/thing {"0" * 64} "$PWD/thing"; echo used', fails=True)
+    assert f"http://mirror/thing has sha256 {SUM}, wanted {'0' * 64}" in out
     assert "used" not in out
-    assert not (shell.folder / "home/cache/thing").exists()
+    assert not (shell.folder / "thing").exists()
 
 
 def test_fetch_names_the_address_that_does_not_answer(shell: Shell) -> None:
     shell.stub("curl", 'echo "could not resolve" >&2; exit 6')
-    out = shell.run(f"path=$(fetch thing http://mirror/thing {SUM}); echo used", fails=True)
+    out = shell.run(f'fetch http://mirror/thing {SUM} "$PWD/thing"; echo used', fails=True)
     assert "cannot download http://mirror/thing: could not resolve" in out
     assert "used" not in out
+
+
+@pytest.mark.parametrize(
+    "published", [SUM, f"{SUM}  thing", f"{'1' * 64}  other\n{SUM}  thing", f"{SUM} *thing"]
+)
+def test_without_a_mirror_the_published_sum_counts(shell: Shell, published: str) -> None:
+    body = f"[[ $* == */sums* ]] && {{ printf '%s\\n' '{published}'; exit; }}\n{CURL}"
+    shell.stub("curl", body)
+    shell.run('fetch http://up/thing published:http://up/sums "$PWD/thing"')
+    assert (shell.folder / "thing").read_bytes() == CONTENT
+
+
+def test_an_error_within_a_substitution_is_told_once_and_in_full(shell: Shell) -> None:
+    out = shell.run('path=$(die "the reason" "the way out"); echo "used $path"', fails=True)
+    assert out == "ERROR master-1: the reason\n  do: the way out\n"
+
+
+def test_a_failure_within_a_substitution_stops_the_phase(shell: Shell) -> None:
+    out = shell.run('look() { false; echo seen; }; path=$(look); echo "used $path"', fails=True)
+    assert "used" not in out
+    assert out.count("ERROR") == 1
 
 
 def test_a_binary_is_installed_once(shell: Shell) -> None:
     shell.stub("curl", CURL)
     code = f'install_binary thing http://mirror/thing {SUM} "$PWD/thing"; echo "changes=$changes"'
-    assert "changes=1" in shell.run(code)
+    assert "changes=0" not in shell.run(code)
     assert (shell.folder / "thing").read_bytes() == CONTENT
     assert os.access(shell.folder / "thing", os.X_OK)
     shell.forget()

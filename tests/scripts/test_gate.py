@@ -1,0 +1,141 @@
+"""The gate fails with the reason; leaving touches nothing that belongs to somebody else."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.scripts.shell import OWNER, Shell
+
+VALUES = {
+    "PLAN": "0",
+    "NODES": "2",
+    "MANIFEST": "",
+    "NETWORK": "1",
+    "NAMESPACE": "check",
+    "NAME": "netexec",
+    "PORT": "8080",
+    "DNS_DOMAIN": "cluster.local",
+    "REACH": "5",
+    "DEPLOYMENTS": "kube-system/deployment/coredns kube-flannel/daemonset/flannel",
+}
+PODS = "node-1 pod-1 10.244.0.2 10.0.0.1\nnode-2 pod-2 10.244.1.2 10.0.0.2"
+
+
+def kubectl(shell: Shell, cases: str) -> None:
+    shell.stub("kubectl", f'case "$*" in\n{cases}\nesac')
+
+
+def test_an_object_that_is_not_listed_fails_the_gate(shell: Shell) -> None:
+    kubectl(shell, "")
+    out = shell.run("check_api", phase="gate", values=VALUES, fails=True)
+    assert "an object just created is not in the list" in out
+
+
+def test_a_rollout_that_hangs_is_named_with_its_last_lines(shell: Shell) -> None:
+    kubectl(shell, '*flannel*rollout*) echo "0 of 2 updated"; exit 1 ;;')
+    out = shell.run("rolled_out", phase="gate", values=VALUES, fails=True)
+    assert "daemonset/flannel in namespace kube-flannel is not rolled out: 0 of 2 updated" in out
+
+
+def test_cloned_machines_are_named(shell: Shell) -> None:
+    kubectl(
+        shell,
+        """*metadata.name*) printf 'aa node-1\\nbb node-2\\naa node-3\\n' ;;
+*machineID*) printf 'aa\\nbb\\naa\\n' ;;""",
+    )
+    out = shell.run("machine_ids", phase="gate", values=VALUES, fails=True)
+    assert "nodes share the machine-id aa: node-1 node-3" in out
+
+
+def network(shell: Shell, curl: str) -> None:
+    kubectl(
+        shell,
+        f"""*clusterIP*) echo 10.96.0.9 ;;
+*nodePort*) echo 30123 ;;
+*"get pods"*) printf '%s\\n' '{PODS}' ;;""",
+    )
+    shell.stub("curl", curl)
+
+
+def test_every_pair_service_port_and_name_is_dialled(shell: Shell) -> None:
+    network(shell, """echo '{"responses":["pod"]}'""")
+    out = shell.run("check_network", phase="gate", values=VALUES)
+    dialled = [call for call in shell.calls if call.startswith("curl")]
+    assert len(dialled) == 10  # from each of 2 nodes: 2 pods, the Service, a name, a node port
+    assert any("host=netexec.check.svc.cluster.local&" in call for call in dialled)
+    assert any("host=10.0.0.2&port=30123" in call for call in dialled)
+    assert "10 connections" in out
+
+
+def test_a_connection_that_fails_is_named_from_end_to_end(shell: Shell) -> None:
+    network(
+        shell,
+        """[[ $* == *host=10.244.1.2* ]] && echo '{"errors":["no route"]}' || echo '{"responses":["pod"]}'""",
+    )
+    code = 'wait_for() { local what=$2; shift 2; "$@" || die "$what: $("$@")"; }; check_network'
+    out = shell.run(code, phase="gate", values=VALUES, fails=True)
+    assert "node:node-1->pod-on:node-2" in out
+    assert "no route" in out
+
+
+def test_a_node_without_test_pod_fails_the_gate(shell: Shell) -> None:
+    kubectl(
+        shell, f"*wide*) echo 'netexec-x 0/1 ImagePullBackOff' ;; *'get pods'*) echo '{PODS}' ;;"
+    )
+    values = {**VALUES, "NODES": "3"}
+    out = shell.run("all_pods_run || echo incomplete", phase="gate", values=values)
+    assert "ImagePullBackOff" in out
+    assert "incomplete" in out
+
+
+@pytest.mark.parametrize("owner", ["prod 0123456789ab master-1", "dev ffffffffffff master-1"])
+def test_leaving_refuses_a_machine_of_another_owner(shell: Shell, owner: str) -> None:
+    shell.state.mkdir(parents=True)
+    (shell.state / "owner").write_text(owner + "\n")
+    out = shell.run("wipe() { echo wiped; }; main", phase="leave", fails=True)
+    assert f'this machine belongs to "{owner}"' in out
+    assert "wiped" not in out
+
+
+def test_leaving_wipes_what_is_ours(shell: Shell) -> None:
+    shell.state.mkdir(parents=True)
+    (shell.state / "owner").write_text(OWNER + "\n")
+    code = "wipe() { echo wiped; }; verify_clean() { echo clean; }; main"
+    assert shell.run(code, phase="leave").split() == ["wiped", "clean"]
+
+
+def test_preflight_reports_all_problems_of_a_machine_at_once(shell: Shell) -> None:
+    (shell.folder / "home/etcd/member").mkdir(parents=True)
+    values = {
+        **{"ROLES": "master", "ADDRESS": "192.0.2.9", "ARCH": "sparc", "PORTS": "", "PEERS": ""},
+        **{"SOURCES": "http://mirror/x", "VXLAN": "", "MIN_CPUS": "9999"},
+        **{"MIN_MEMORY_MIB": "99999999", "MIN_DISK_GIB": "9999999"},
+    }
+    shell.stub("curl", "echo 'could not connect'; exit 7")
+    out = shell.run("main", phase="preflight", values=values, fails=True)
+    assert out.startswith("ERROR master-1 (192.0.2.9): ")
+    for text in (
+        "parts of some other cluster",
+        "the config says sparc",
+        "9999 needed",
+        "99999999 needed",
+        "address 192.0.2.9 is on no interface",
+        "http://mirror/x answers: could not connect",
+    ):
+        assert text in out
+    assert out.count("    do: ") >= 6
+
+
+@pytest.mark.parametrize(("report", "looked"), [("0", False), ("1", True)])
+def test_preflight_of_our_own_node_looks_only_when_asked(
+    shell: Shell,
+    report: str,
+    looked: bool,  # noqa: FBT001 (a parameter of the table)
+) -> None:
+    shell.state.mkdir(parents=True)
+    (shell.state / "owner").write_text(OWNER + "\n")
+    code = (
+        'for check in system kernel network; do eval "check_$check() { echo looked; }"; done; main'
+    )
+    out = shell.run(code, phase="preflight", values={"PORTS": "6443", "REPORT": report})
+    assert ("looked" in out) == looked
