@@ -51,7 +51,8 @@ add_admin() { # the user of adopted machines: no root login, but sudo
 forget_identity() {
   # Empty, not absent: systemd then writes a new one on each machine's first boot.
   : >/etc/machine-id
-  rm -f /var/lib/dbus/machine-id /etc/hostname
+  : >/etc/hostname # not removed: where an engine runs this script, the file is a mount
+  rm -f /var/lib/dbus/machine-id
   rm -rf /var/lib/apt/lists/* /var/cache/apt/archives/*.deb /var/log/apt /var/log/dpkg.log
 }
 
