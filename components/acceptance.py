@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
+from pulumi import ComponentResource, Output, Resource, ResourceOptions
 from pulumi_command import remote
 
 from components import script
@@ -45,8 +45,8 @@ class Acceptance(ComponentResource):
         super().__init__("kube-ha:index:Acceptance", name, None, opts)
         plan = args.plan
         network = "1" if plan.spec.network.plugin != "none" else "0"
-        # Reverting a change that broke off must undo what the list of nodes has done of it, and prove
-        # the cluster again.
+        # Reverting a change that broke off must undo what the list of nodes has done of it, and
+        # prove the cluster again.
         stamp = attempt(
             f"{plan.spec.cluster.name}-acceptance-attempt",
             wanted=script.digest(
@@ -84,7 +84,7 @@ class Acceptance(ComponentResource):
         self.register_outputs({})
 
 
-def gate_values(plan: Plan) -> dict[str, Input[str]]:
+def gate_values(plan: Plan) -> dict[str, str]:
     """Values of the gate phase; `make verify` runs it with the same ones."""
     network = plan.spec.network.plugin != "none"
     rollouts = ["kube-system/deployment/coredns", "kube-system/daemonset/kube-proxy"]

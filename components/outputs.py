@@ -14,12 +14,13 @@ from stacks.transition import memory
 def export(cluster: Cluster, args: ClusterArgs) -> None:
     """Stack outputs: kubeconfig, ssh (both secret), endpoint, nodes, readme, applied (the memory).
 
-    `ssh` tells how machines are reached.
+    `ssh` tells how machines are reached, `clusterId` what they are marked with.
     """
     plan = args.plan
     pulumi.export("kubeconfig", cluster.kubeconfig)
     pulumi.export("readme", readme(plan))
     pulumi.export("endpoint", f"https://{plan.endpoint}")
+    pulumi.export("clusterId", args.pki.cluster_id)
     pulumi.export("nodes", nodes(plan))
     pulumi.export("ssh", Output.secret(_ssh(args)))
     pulumi.export(last_applied.OUTPUT, last_applied.remember(memory(plan), cluster.gate))

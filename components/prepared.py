@@ -70,7 +70,7 @@ def prepare(
         f"{name}-preflight",
         machine,
         "preflight",
-        _preflight_values(plan, node, files),
+        preflight_values(plan, node, files),
         identity=identity,
         leave=True,
         opts=after(scripts, parent=parent, ignore=_PREFLIGHT_ONCE),
@@ -134,12 +134,13 @@ def _values(
     }
 
 
-def _proxy(plan: Plan) -> dict[str, Input[str]]:
+def _proxy(plan: Plan) -> dict[str, str]:
     lines = "\n".join(f"{key}={value}" for key, value in containerd.proxy_environment(plan))
     return {"PROXY_ENV": lines} if lines else {"PROXY_ENV": ""}
 
 
-def _preflight_values(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[str, Input[str]]:
+def preflight_values(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[str, str]:
+    """Values of the preflight phase; `make preflight` runs it with the same ones."""
     first = "kubelet" if node.in_kubernetes else "etcd"
     sources = [files[first].url]
     if plan.mirror and node.in_kubernetes:

@@ -76,6 +76,8 @@ check_network() {
 
 main() {
   local text
+  # What `make preflight` compares between machines.
+  if [[ ${REPORT:-0} == 1 ]]; then printf 'facts %s %s %s\n' "$(cat /etc/machine-id)" "$(hostname)" "$(date +%s.%N)"; fi
   if [[ -f $STATE/owner && $(<"$STATE/owner") == "$CLUSTER $CLUSTER_ID $NODE" ]]; then
     if [[ ${REPORT:-0} != 1 ]]; then
       # Run again because the way to the machine changed, with the values of its first day: others may have left since.

@@ -1,0 +1,141 @@
+"""`python -m operations.preflight STACK`: every problem of every machine; changes nothing."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from components.prepared import preflight_values
+from operations import machine, stack
+from operations.machine import Answer
+from operations.stack import Stack, StackError
+from stacks import artifacts
+from stacks.artifacts import ArtifactError
+from stacks.plan import Node
+
+_LIMIT_S = 300
+_AT_ONCE = 16  # machines asked side by side
+_SKEW_S = 10  # between machines; etcd warns from 1 s, certificates break from minutes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is compared between machines."""
+
+    machine_id: str
+    hostname: str
+    clock_s: float
+
+
+def main(arguments: list[str]) -> int:
+    """Print a table of all machines and the problems of each; exit code 1 when there is any."""
+    parser = argparse.ArgumentParser(prog="python -m operations.preflight", description=__doc__)
+    parser.add_argument("stack", help="name of the stack, as prod for Pulumi.prod.yaml")
+    try:
+        found = stack.read(parser.parse_args(arguments).stack, applied=False)
+        answers = ask(found)
+    except (StackError, ArtifactError) as error:
+        sys.stderr.write(f"ERROR {error}\n")
+        return 1
+    problems = {
+        node.name: [*of_answer(answers[node.name]), *between(node.name, answers)]
+        for node in found.plan.nodes
+    }
+    print(table(found.plan.nodes, problems))
+    return 1 if any(problems.values()) else 0
+
+
+def ask(found: Stack) -> dict[str, Answer]:
+    """Run the preflight phase on every machine. Raises ArtifactError."""
+    plan = found.plan
+    files = {
+        arch: artifacts.files(plan, arch, root=Path())
+        for arch in sorted({node.arch for node in plan.nodes})
+    }
+
+    def one(node: Node) -> Answer:
+        values = {
+            **found.identity(node),
+            **preflight_values(plan, node, files[node.arch]),
+            "REPORT": "1",
+        }
+        return machine.run(found.targets[node.name], "preflight", values, limit_s=_LIMIT_S)
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return dict(zip([n.name for n in plan.nodes], pool.map(one, plan.nodes), strict=True))
+
+
+def of_answer(answer: Answer) -> list[str]:
+    """Problems that a machine itself reports, each with its way out on a second line."""
+    if not answer.reached:
+        way = "see that it runs, that address, user, key and hostKey in the config are right"
+        return [f"cannot be reached over SSH: {_last(answer.text)}\n    do: {way}"]
+    if answer.status == 0:
+        return []
+    listed = re.findall(r"^  - (.*\n    do: .*)$", answer.text, re.MULTILINE)
+    if listed:
+        return [str(problem) for problem in listed]
+    return [f"the check broke off: {_last(answer.text)}\n    do: log in and run it by hand"]
+
+
+def between(name: str, answers: Mapping[str, Answer]) -> list[str]:
+    """Problems that only show beside the other machines: cloned ones, and clocks that differ."""
+    known = {other: facts(answer) for other, answer in answers.items()}
+    own = known[name]
+    if own is None:
+        return []
+    others = {other: fact for other, fact in known.items() if fact and other != name}
+    out = []
+    twins = sorted(o for o, fact in others.items() if fact.machine_id == own.machine_id)
+    if twins:
+        way = "rm /etc/machine-id; systemd-machine-id-setup; reboot (they were cloned)"
+        out.append(f"machine-id is that of {', '.join(twins)} too\n    do: {way}")
+    namesakes = sorted(o for o, fact in others.items() if fact.hostname == own.hostname)
+    if namesakes:
+        way = f"hostnamectl set-hostname {name}"
+        out.append(f"hostname {own.hostname} is that of {', '.join(namesakes)} too\n    do: {way}")
+    usual = median(fact.clock_s for fact in (own, *others.values()))
+    if abs(own.clock_s - usual) > _SKEW_S:
+        way = "run a time service (chrony)"
+        out.append(f"clock is {own.clock_s - usual:+.0f} s off the other machines\n    do: {way}")
+    return out
+
+
+def facts(answer: Answer) -> Facts | None:
+    """What the machine tells about itself, None when it does not. The clock is an offset in s."""
+    found = re.search(r"^facts (\S*) (\S*) (-?[0-9.]+)$", answer.text, re.MULTILINE)
+    if found is None:
+        return None
+    return Facts(
+        machine_id=found[1], hostname=found[2], clock_s=float(found[3]) - answer.asked_at_s
+    )
+
+
+def table(nodes: Sequence[Node], problems: Mapping[str, Sequence[str]]) -> str:
+    """One line a machine, its problems below it."""
+    width = max(len(node.name) for node in nodes)
+    lines = []
+    for node in nodes:
+        count = len(problems[node.name])
+        verdict = "ok" if not count else "1 problem" if count == 1 else f"{count} problems"
+        lines.append(f"{node.name.ljust(width)}  {node.address.ljust(15)}  {verdict}")
+        lines += [f"  - {problem}" for problem in problems[node.name]]
+    bad = sum(1 for found in problems.values() if found)
+    lines.append(
+        f"{bad} of {len(nodes)} machines have problems" if bad else "all machines are ready"
+    )
+    return "\n".join(lines)
+
+
+def _last(text: str) -> str:
+    return text.splitlines()[-1] if text else "no answer"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

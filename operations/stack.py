@@ -1,0 +1,125 @@
+"""What an operation knows of a stack: its plan, and how its machines are reached and marked."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from operations import machine
+from operations.machine import Hop, Target
+from stacks import stack_file, text
+from stacks.plan import Node, Plan, plan
+from stacks.spec import SpecError, load
+from stacks.stack_file import StackFileError
+
+_ENVIRONMENT = Path(".env")
+
+
+class StackError(Exception):
+    """Why an operation cannot start; the text says what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    plan: Plan
+    targets: Mapping[str, Target]  # by node name
+    cluster_id: str  # empty: the stack was never applied
+
+    def identity(self, node: Node) -> dict[str, str]:
+        """The values that every phase gets."""
+        return {
+            "NODE": node.name,
+            "CLUSTER": self.plan.spec.cluster.name,
+            "CLUSTER_ID": self.cluster_id,
+            "CONTAINER": "1" if self.plan.containers else "0",
+        }
+
+
+def read(name: str, *, applied: bool) -> Stack:
+    """The stack of Pulumi.<name>.yaml.
+
+    `applied`: there has to be a cluster; without it adopted machines are found by the config alone.
+    Raises StackError.
+    """
+    wanted = _plan(Path(f"Pulumi.{name}.yaml"))
+    by_config = {
+        node.name: _of_config(node, wanted) for node in wanted.nodes if node.ssh is not None
+    }
+    outputs = _outputs(name)
+    if not outputs and (applied or len(by_config) < len(wanted.nodes)):
+        raise StackError(
+            f"stack {name} has no outputs: it was never applied to its end\n"
+            f"  do: pulumi up --stack {name}"
+        )
+    targets = by_config if by_config else _of_outputs(outputs.get("ssh"))
+    missing = [node.name for node in wanted.nodes if node.name not in targets]
+    if missing:
+        raise StackError(
+            f"{', '.join(missing)}: in Pulumi.{name}.yaml, but not in the stack\n"
+            f"  do: pulumi up --stack {name}"
+        )
+    return Stack(plan=wanted, targets=targets, cluster_id=str(outputs.get("clusterId", "")))
+
+
+def _plan(file: Path) -> Plan:
+    try:
+        return plan(load(stack_file.read(file)))
+    except StackFileError as error:
+        raise StackError(f"{file}: {error}") from None
+    except SpecError as error:
+        raise StackError(text.problems(str(file), error.problems)) from None
+
+
+def _of_config(node: Node, wanted: Plan) -> Target:
+    if node.ssh is None:
+        raise StackError(f"{node.name} has no connection in the config")
+    try:
+        return machine.of_config(node.ssh, node.address)
+    except OSError as error:
+        raise StackError(f"machines.ssh: key file cannot be read: {error}") from None
+
+
+def _of_outputs(ssh: object) -> dict[str, Target]:
+    found = ssh if isinstance(ssh, dict) else {}
+    return {
+        str(name): Target(
+            hop=Hop(
+                address=str(facts["host"]),
+                port=int(facts.get("port") or 22),
+                user=str(facts["user"]),
+                host_key=str(facts["hostKey"]),
+                key=str(facts["privateKey"]),
+            )
+        )
+        for name, facts in found.items()
+    }
+
+
+def _outputs(name: str) -> dict[str, object]:
+    """Outputs of the stack, secrets in clear; empty when it has none or there is no engine."""
+    environment = _environment()
+    pulumi = shutil.which("pulumi", path=environment.get("PATH"))
+    if pulumi is None:
+        return {}
+    command = [pulumi, "stack", "output", "--show-secrets", "--json", "--stack", name]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    if done.returncode:
+        return {}
+    outputs: object = json.loads(done.stdout)
+    return outputs if isinstance(outputs, dict) else {}
+
+
+def _environment() -> dict[str, str]:
+    """This process's environment, or that of .env where the caller has not sourced one."""
+    if "PULUMI_BACKEND_URL" in os.environ or not _ENVIRONMENT.exists():
+        return dict(os.environ)
+    done = subprocess.run(
+        ["bash", "-c", f"source ./{_ENVIRONMENT} && env -0"], stdout=subprocess.PIPE, check=True
+    )
+    pairs = (line.partition("=") for line in done.stdout.decode().split("\0") if line)
+    return {key: value for key, _, value in pairs}
