@@ -41,6 +41,14 @@ from_containerfile() { # from_containerfile TAR: the same content, flattened
   engine rmi "$LAB_IMAGE:build" >/dev/null
 }
 
+forget_others() { # forget_others KEY: images and archives of other keys, but for those in use
+  local tag
+  while read -r tag; do
+    engine rmi "$LAB_IMAGE:$tag" >/dev/null 2>&1 || true # a machine still runs from it
+  done < <(engine images --format '{{.Tag}}' "$LAB_IMAGE" | grep -vxE "$1|current|<none>")
+  find "$KUBE_HA_CACHE/image" -maxdepth 1 -name '*.tar' ! -name "$1.tar" ! -name '.*' -delete
+}
+
 main() {
   local key tar new
   key=$(image_key)
@@ -62,5 +70,6 @@ main() {
     say "machine image $key: done in $SECONDS s"
   fi
   engine tag "$LAB_IMAGE:$key" "$LAB_IMAGE:current"
+  forget_others "$key"
 }
 main </dev/null
