@@ -53,8 +53,8 @@ main() {
   local key tar new
   key=$(image_key)
   tar=$KUBE_HA_CACHE/image/$key.tar
+  mkdir -p "${tar%/*}"
   if ! engine image inspect "$LAB_IMAGE:$key" >/dev/null 2>&1; then
-    mkdir -p "${tar%/*}"
     if [[ ! -f $tar ]]; then
       say "building the machine image $key (1 to 2 min)"
       new=${tar%/*}/.$key.$$.tar
