@@ -117,7 +117,8 @@ def _environment(module: Module, arch: str, cache: Path) -> dict[str, str]:
         "GOCACHE": str(cache / "go-build"),
         "GOMODCACHE": str(cache / "go-mod"),
         "GOTOOLCHAIN": "local",
-        "GOFLAGS": "-mod=readonly",  # what go.mod and go.sum pin, or a failure
+        # What go.mod and go.sum pin, or a failure; and a module cache that rm -rf can remove.
+        "GOFLAGS": "-mod=readonly -modcacherw",
         "GOWORK": "off",
         "GOOS": "linux",
         "GOARCH": arch,
