@@ -67,6 +67,8 @@ settle() {
   shift 2
   want=$(sha256sum -- "$@")
   if settled "$unit" "$want"; then return; fi
+  # From here on the old mark would lie: the process may have the new files when a killed run's change is taken back.
+  rm -f "$mark"
   systemctl daemon-reload
   systemctl enable -q "$unit"
   if [[ $verb == reload ]] && systemctl is-active -q "$unit"; then

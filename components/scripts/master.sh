@@ -45,6 +45,7 @@ change_master() {
   log "reconfiguring the control plane"
   (($(known_masters) == 1 || $(other_ready_masters) > 0)) || die "no other apiserver is ready, so this one cannot be restarted without an outage" "repair the other masters first (kubectl get nodes; journalctl -u kubelet there)"
   kubeconfigs
+  unsettle master
   rm -f "$MANIFEST"
   wait_for 120 "old apiserver stopped" port_closed
   kubeadm init phase control-plane all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "static pods: $(tail -n 3 "$STATE/kubeadm.log")"
@@ -54,6 +55,7 @@ change_master() {
 
 # What the cluster keeps for upgrades and for joining nodes; this node's kubelet follows it at once, the others' when their turn comes.
 publish_settings() {
+  unsettle kubeadm
   kubeadm init phase upload-config all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "upload of the configuration: $(tail -n 3 "$STATE/kubeadm.log")"
   follow_kubelet_settings
   changes=$((changes + 1))
@@ -69,6 +71,8 @@ control_plane_sum() {
     done
   } | sha256sum
 }
+# A change that is cut off must not count as done, nor its revert as nothing to do.
+unsettle() { put 600 "$STATE/$1.sum" <<<"a change is under way"; }
 remembered() { if [[ -f $STATE/$1.sum ]]; then printf '%s\n' "$(<"$STATE/$1.sum")"; fi; }
 port_closed() { [[ -z $(ss -Hltn 'sport = :6443') ]]; }
 ready() { curl -fsS --max-time 5 --cacert /etc/kubernetes/pki/ca.crt "https://$ADDRESS:6443/readyz"; }
