@@ -8,7 +8,7 @@ main() {
     put 600 /etc/kubernetes/discovery.conf <<<"$DISCOVERY"
     # What a run that died may have left; the kubelet has no identity yet, so nothing is lost.
     systemctl stop kubelet
-    rm -f /etc/kubernetes/bootstrap-kubelet.conf /var/lib/kubelet/pki/kubelet-client-current.pem
+    rm -f /etc/kubernetes/bootstrap-kubelet.conf /etc/kubernetes/pki/ca.crt /var/lib/kubelet/pki/kubelet-client-current.pem
     timeout 300 kubeadm join --config /etc/kube-ha/join.yaml >"$STATE/kubeadm.log" 2>&1 || {
       rm -f /etc/kubernetes/discovery.conf
       die "kubeadm join: $(grep -v '^\[' "$STATE/kubeadm.log" | tail -n 8)" "see $STATE/kubeadm.log and journalctl -u kubelet on $NODE, then run pulumi up again"

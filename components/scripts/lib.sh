@@ -36,9 +36,11 @@ trap 'failed $? "$LINENO" "$BASH_COMMAND"' ERR
 put() {
   local mode=$1 path=$2 new
   mkdir -p "${path%/*}"
-  # Same folder, for an atomic mv; dot name, for kubelet runs every other file among the static pods.
-  new=$(mktemp "${path%/*}/.${path##*/}.XXXXXX")
-  cat >"$new"
+  # Same folder, for an atomic mv; dot name, for kubelet runs every other file among the static pods; always the same name, so that what
+  # a killed run left is gone with the next.
+  new=${path%/*}/.${path##*/}.new
+  rm -f "$new"
+  (umask 077 && cat >"$new")
   chmod "$mode" "$new"
   if cmp -s "$new" "$path" && [[ $(stat -c %a "$path") == "${mode#0}" ]]; then
     rm -f "$new"

@@ -46,7 +46,9 @@ runtime() {
   put 644 /etc/containerd/config.toml <<<"$CONTAINERD_CONFIG"
   # Read by containerd at every pull: no restart needed.
   while IFS=$'\t' read -r host text; do
-    if [[ -n $host ]]; then base64 -d <<<"$text" | put 644 "/etc/containerd/certs.d/$host/hosts.toml"; fi
+    if [[ -z $host ]]; then continue; fi
+    text=$(base64 -d <<<"$text")
+    put 644 "/etc/containerd/certs.d/$host/hosts.toml" <<<"$text"
   done <<<"$REGISTRY_HOSTS"
   put 644 /etc/systemd/system/containerd.service <<<"$CONTAINERD_UNIT"
   if [[ -n $CONTAINERD_PROXY ]]; then

@@ -46,6 +46,18 @@ def test_put_leaves_the_old_file_when_the_new_one_cannot_be_written(shell: Shell
     assert out.startswith("ERROR master-1: failed")
 
 
+def test_put_leaves_nothing_behind_however_often_it_was_killed(shell: Shell) -> None:
+    for _ in range(2):
+        shell.run('sleep 0 | (cat() { kill -9 $BASHPID; }; put 600 "$PWD/etc/file")', fails=True)
+    shell.run('put 600 "$PWD/etc/file" <<<"text"')
+    assert [file.name for file in (shell.folder / "etc").iterdir()] == ["file"]
+
+
+def test_put_never_shows_a_secret_to_others(shell: Shell) -> None:
+    shell.stub("chmod", 'stat -c %a "${@: -1}"; /bin/chmod "$@"')
+    assert shell.run('put 600 "$PWD/key" <<<"text"').startswith("600\n")
+
+
 def test_put_says_nothing_of_the_content(shell: Shell) -> None:
     out = shell.run('put 600 "$PWD/key" <<<"PRIVATE"; put 600 "$PWD/missing/../key2" <<<"PRIVATE"')
     assert "PRIVATE" not in out
