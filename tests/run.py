@@ -96,8 +96,6 @@ def main() -> int:
     try:
         for name, path in wanted:
             results.append(_run(name, path, place=f"{len(results) + 1}/{len(wanted)}"))
-            if name not in TIERS:
-                _free_labs()
     finally:
         _free_labs()
         good = _report(results, [name for name, _ in wanted])

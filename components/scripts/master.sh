@@ -43,7 +43,10 @@ known_masters() { kubectl_admin get nodes -l node-role.kubernetes.io/control-pla
 # Stop the apiserver in good order (it drains, HAProxies see it unready), change, start, wait: no request is lost.
 change_master() {
   log "reconfiguring the control plane"
-  (($(known_masters) == 1 || $(other_ready_masters) > 0)) || die "no other apiserver is ready, so this one cannot be restarted without an outage" "repair the other masters first (kubectl get nodes; journalctl -u kubelet there)"
+  # One that does not serve (a flag it refuses, say) can only get better.
+  if ready >/dev/null 2>&1 && (($(known_masters) > 1 && $(other_ready_masters) == 0)); then
+    die "no other apiserver is ready, so this one cannot be restarted without an outage" "repair the other masters first (kubectl get nodes; journalctl -u kubelet there)"
+  fi
   kubeconfigs
   unsettle master
   rm -f "$MANIFEST"

@@ -141,6 +141,10 @@ mark_node() { # mark_node KIND VERB NODE WORDS BEFORE: both "key=value" or "key=
     key=$(key_of "$kind" "$word")
     if [[ $word != - && $keys != *" $key "* ]]; then drop+=("$key-"); fi
   done
+  if [[ -n $before ]]; then
+    # Both, until it is done: whatever a cut-off run has set is known to the next one, a revert too.
+    kubectl_admin annotate --overwrite node "$name" "kube-ha.io/$kind=$before $words" >/dev/null
+  fi
   if [[ -n $words || ${#drop[@]} != 0 ]]; then
     # shellcheck disable=SC2086 # words are words
     kubectl_admin "$verb" node "$name" --overwrite $words "${drop[@]}" >/dev/null

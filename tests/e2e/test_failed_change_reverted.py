@@ -90,6 +90,20 @@ def test_change_whose_connection_broke_is_undone(cluster: Stack) -> None:
     assert_up_changes_nothing(cluster)
 
 
+def test_change_that_no_apiserver_starts_with_is_undone(cluster: Stack) -> None:
+    master = cluster.node("master-1")
+    before = _shape(master)
+
+    cluster.edit("controlPlane.apiServerArgs", {"no-such-flag": "true"})
+    failed = cluster.up(fails=True)
+    assert "apiserver of master-1 ready" in failed.tail()
+
+    cluster.edit("controlPlane.apiServerArgs", None)
+    cluster.up()
+    assert _shape(master) == before
+    assert_up_changes_nothing(cluster)
+
+
 def _shape(node: Node) -> dict[str, str]:
     """What the node is: its files and what its programs were started with."""
     return node.files() | node.running()
