@@ -95,6 +95,7 @@ main() {
   machine_ids
   if [[ $NETWORK == 1 ]]; then
     rolled_out
+    log "API, controllers and add-ons work"
     wait_for 90 "namespace $NAMESPACE of an earlier check gone" no_namespace
     kubectl_admin apply -f - <<<"$MANIFEST" >/dev/null
     kubectl --kubeconfig /etc/kubernetes/admin.conf proxy --unix-socket "$SOCKET" >/dev/null 2>&1 8>&- 9>&- &

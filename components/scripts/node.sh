@@ -94,12 +94,29 @@ kubelet() {
   announce "$APPLIED"
 }
 
+servers_of() { awk '$1 == "server" {print $2}' "$1" | sort; }
+haproxy_says() { socat -t 5 - UNIX-CONNECT:/run/haproxy/admin.sock <<<"$1" >/dev/null; }
+
+# A reload leaves old sessions alone. Those to a master that is no longer listed must end: once its etcd member is gone its apiserver
+# answers reads and watches from what it last knew, for over a minute, and says nothing new.
+leave_old_masters() { # leave_old_masters NEW-CONFIG
+  local gone name
+  if [[ ! -S /run/haproxy/admin.sock || ! -f /etc/haproxy/haproxy.cfg ]]; then return; fi
+  gone=$(comm -23 <(servers_of /etc/haproxy/haproxy.cfg) <(servers_of "$1"))
+  if [[ -z $gone ]]; then return; fi
+  for name in $gone; do haproxy_says "set server kubernetes-api/$name state maint"; done
+  sleep 2 # short requests under way end by themselves
+  for name in $gone; do haproxy_says "shutdown sessions server kubernetes-api/$name"; done
+  log "ended sessions to $(xargs <<<"$gone")"
+}
+
 local_api() {
   local answer new=/etc/haproxy/.kube-ha.cfg.new
   put 644 /etc/kube-ha/ca.crt <<<"$CA_CRT"
   mkdir -p /etc/haproxy
   printf '%s\n' "$HAPROXY_CFG" >"$new"
   answer=$(haproxy -c -f "$new" 2>&1) || die "HAProxy refuses its new configuration, the running one stays: $(tail -n 3 <<<"$answer")" "report this configuration: $new"
+  leave_old_masters "$new"
   put 644 /etc/haproxy/haproxy.cfg <"$new"
   rm -f "$new"
   systemctl unmask -q haproxy

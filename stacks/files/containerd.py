@@ -11,26 +11,26 @@ UPSTREAM_REGISTRIES = ("ghcr.io", "registry.k8s.io")  # of every image the produ
 _CONFIG = """\
 version = 4
 
-[plugins.'io.containerd.cri.v1.images'.pinned_images]
-  sandbox = 'registry.k8s.io/pause:{pause}'
+[plugins."io.containerd.cri.v1.images".pinned_images]
+  sandbox = "registry.k8s.io/pause:{pause}"
 
-[plugins.'io.containerd.cri.v1.images'.registry]
-  config_path = '/etc/containerd/certs.d'
+[plugins."io.containerd.cri.v1.images".registry]
+  config_path = "/etc/containerd/certs.d"
 
-{oom}[plugins.'io.containerd.cri.v1.runtime'.cni]
-  bin_dirs = ['/opt/cni/bin']
-  conf_dir = '/etc/cni/net.d'
+{oom}[plugins."io.containerd.cri.v1.runtime".cni]
+  bin_dirs = ["/opt/cni/bin"]
+  conf_dir = "/etc/cni/net.d"
 
-[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
-  runtime_type = 'io.containerd.runc.v2'
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
 
-[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
   SystemdCgroup = true
 """
 
 # A container may not lower an OOM score: without this no pod sandbox starts.
 _OOM = """\
-[plugins.'io.containerd.cri.v1.runtime']
+[plugins."io.containerd.cri.v1.runtime"]
   restrict_oom_score_adj = true
 
 """

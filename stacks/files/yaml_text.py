@@ -29,7 +29,8 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     elif _PLAIN.fullmatch(value) and value.lower() not in _NOT_WORDS:
         style = None
     else:
-        style = "'"
+        # Double, for the text travels within single quotes of a shell and is read there as a diff.
+        style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style)
 
 

@@ -51,7 +51,7 @@ def test_labels_and_taints_stay_text(value: str) -> None:
     assert registration["taints"][0]["value"] == value
     flags = {each["name"]: each["value"] for each in registration["kubeletExtraArgs"]}
     assert flags["node-labels"] == f"example.com/x={value}"
-    quoted = f"value: '{value}'\n" in text
+    quoted = f'value: "{value}"\n' in text
     assert quoted or (value[0].isalpha() and value.lower() not in _GO_WORDS)
 
 
