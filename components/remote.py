@@ -61,7 +61,8 @@ def copy_scripts(
         connection=machine.connection,
         source=pulumi.FileArchive(_SCRIPTS),
         remote_path=_REMOTE,
-        triggers=[wanted],
+        # The folder is in the user's home: another user has none yet.
+        triggers=[wanted, machine.user],
         opts=ResourceOptions.merge(opts, ResourceOptions(deleted_with=machine.deleted_with)),
     )
 

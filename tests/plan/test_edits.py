@@ -229,3 +229,19 @@ def test_adopted_worker_taken_out_is_wiped_and_touches_no_other(stacks: Stacks) 
     left = {change.name: change.before for change in run.changes if change.mark == "-"}
     wiping = [name for name, old in left.items() if old is not None and old.text("delete")]
     assert wiping == ["prod-worker-2-preflight"]
+
+
+def test_another_ssh_user_runs_nothing_again_with_values_of_the_first_day(stacks: Stacks) -> None:
+    """Commands whose values are kept for ever must not meet newer scripts (the preflight may)."""
+    before, after = adopted(), adopted({"machines.ssh.user": "ops"})
+    engine, _ = stacks.settled(before)
+    changed = {change.name for change in engine.up(after).changes}
+    assert "prod-worker-1-node" in changed
+    assert not {name for name in changed if name.endswith(("-join", "-join-token", "-found"))}
+    run = engine.up(after)
+    assert run.changes == []
+    keeping = [
+        r.name for r in run.commands if "stdin" in r.ignores and "connection" not in r.ignores
+    ]
+    assert keeping
+    assert all(name.endswith("-preflight") for name in keeping)
