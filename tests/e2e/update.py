@@ -84,7 +84,10 @@ class Update:
         return self.log.read_text(errors="replace")
 
     def tail(self, lines: int = 60) -> str:
-        """Its last words, for the message of a failed test."""
+        """What went wrong, else its last words, for the message of a failed test."""
+        _, mark, told = self.output.rpartition("\nDiagnostics:\n")
+        if mark:
+            return told.partition("\nOutputs:\n")[0]
         return "\n".join(self.output.splitlines()[-lines:])
 
     @property
