@@ -23,7 +23,7 @@ preflight: ## look at every machine of STACK (dev) and list all its problems; ch
 bundle: setup ## the air-gap bundle of the pinned versions
 	@$(PY) -m artifacts.bundle --link .local/bundle
 
-clean: ## destroy the dev cluster and whatever any lab left; keeps the cache
+clean: ## destroy the dev cluster and whatever this checkout left; keeps the cache
 	@bash lab/clean.sh
 
 fmt: ## format what can be formatted

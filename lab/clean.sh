@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make clean`: destroys the dev stack and whatever of any lab is left; the cache stays and is named.
+# `make clean`: destroys the dev stack and whatever of this checkout's labs is left; the cache stays and is named.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cache=${KUBE_HA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kube-ha}

@@ -10,11 +10,13 @@
 #       [GENERATION]                     stdin: HOST_KEY='<OpenSSH private key>' AUTHORIZED_KEY='<line>'
 #   LAB MACHINE                down      the machine and its volumes
 #   LAB MACHINE                kill start pause unpause     faults: a power cut, power, a stall
-#                              list purge                   all labs: show them, remove them
+#                              list         machines of all labs
+#                              purge        every lab made from this checkout goes; those of others stay
 set -euo pipefail
 shopt -s inherit_errexit
 # shellcheck source=lab/engine.sh
 source "$(dirname "${BASH_SOURCE[0]}")/engine.sh"
+CHECKOUT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 
 need() { # need NAME...: these values, none of which may be more than a plain word, address or path
   local name
@@ -57,7 +59,7 @@ create() { # create NAME ADDRESS OPTION...: a container in the lab's network wit
   # crun refuses hosts with both cgroup versions; docker's own default is runc.
   if [[ $ENGINE == podman ]]; then options=(--runtime runc --systemd=false); fi
   engine create --name "$name" --network "kube-ha-$LAB" --ip "$address" --mac-address "$mac" \
-    --label "kube-ha.lab=$LAB" --ulimit "nofile=$files:$files" --ulimit nproc=32768:32768 \
+    --label "kube-ha.lab=$LAB" --label "kube-ha.checkout=$CHECKOUT" --ulimit "nofile=$files:$files" --ulimit nproc=32768:32768 \
     --security-opt label=disable "${options[@]}" "$@" >/dev/null
 }
 
@@ -74,7 +76,8 @@ network_up() {
   fi
   # Names are the stack's business: without the engine's own resolver a machine asks this computer's.
   if [[ $ENGINE == podman ]]; then options=(--disable-dns); fi
-  output=$(engine network create --subnet "$SUBNET" --label "kube-ha.lab=$LAB" "${options[@]}" "$network" 2>&1) ||
+  output=$(engine network create --subnet "$SUBNET" --label "kube-ha.lab=$LAB" \
+    --label "kube-ha.checkout=$CHECKOUT" "${options[@]}" "$network" 2>&1) ||
     die "no network $network with subnet $SUBNET: ${output##*$'\n'}" "choose a free subnet for the lab's machines"
 }
 
@@ -176,9 +179,9 @@ lab_down() {
 
 purge() {
   local containers networks
-  mapfile -t containers < <(engine ps --all --quiet --filter label=kube-ha.lab)
+  mapfile -t containers < <(engine ps --all --quiet --filter "label=kube-ha.checkout=$CHECKOUT")
   remove "${containers[@]}"
-  mapfile -t networks < <(engine network ls --quiet --filter label=kube-ha.lab)
+  mapfile -t networks < <(engine network ls --quiet --filter "label=kube-ha.checkout=$CHECKOUT")
   if ((${#networks[@]})); then engine network rm "${networks[@]}" >/dev/null; fi
 }
 
