@@ -24,10 +24,8 @@ _KUBERNETES_PACKAGES = (
     "haproxy conntrack socat ethtool iptables nftables iproute2 kmod curl ca-certificates procps"
 )
 _ETCD_PACKAGES = "iproute2 curl ca-certificates procps"
-_PREFLIGHT_ONCE = (
-    "stdin",
-    "create",
-)  # what a machine must fulfil before it joins is not asked again
+# What a machine must fulfil before it joins is not asked again.
+_PREFLIGHT_ONCE = ("stdin",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

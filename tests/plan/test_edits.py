@@ -235,7 +235,10 @@ def test_another_ssh_user_runs_nothing_again_with_values_of_the_first_day(stacks
     """Commands whose values are kept for ever must not meet newer scripts (the preflight may)."""
     before, after = adopted(), adopted({"machines.ssh.user": "ops"})
     engine, _ = stacks.settled(before)
-    changed = {change.name for change in engine.up(after).changes}
+    first = engine.up(after)
+    changed = {change.name for change in first.changes}
+    assert "! prod-worker-1-scripts" in {str(change) for change in first.changes}  # another home
+    assert first.named("prod-worker-1-preflight").text("create").startswith("sudo -n ")
     assert "prod-worker-1-node" in changed
     assert not {name for name in changed if name.endswith(("-join", "-join-token", "-found"))}
     run = engine.up(after)

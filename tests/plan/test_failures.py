@@ -26,9 +26,7 @@ def names(run: Run) -> set[str]:
         "dev-master-1-etcd-found",
         "dev-master-2-etcd",
         "dev-master-3-master",
-        "dev-addon-coredns",
         "dev-worker-1-join",
-        "dev-nodes",
         "dev-gate",
     ],
 )
