@@ -34,7 +34,7 @@ def verify(found: Stack) -> int:
             print(answer.text)
             return 0 if answer.status == 0 else 1
         unreachable.append(f"{node.name} ({node.address}): {answer.text or 'no answer'}")
-        print(f"{node.name} cannot be reached, asking the next master")
+        print(f"{node.name} cannot be reached over SSH, any other master will do")
     print("ERROR no master can be reached over SSH:")
     print("\n".join(f"  - {line}" for line in unreachable))
     print("  do: see that the machines run, and that this computer reaches their SSH port")

@@ -88,6 +88,7 @@ machine_ids() {
 }
 
 main() {
+  HINT="kubectl get nodes; kubectl get pods -A -o wide; journalctl -b -u kubelet -u containerd on the machine that is named"
   own
   trap cleanup EXIT
   wait_for 60 "API ready" kubectl_admin get --raw /readyz
