@@ -12,7 +12,7 @@ from pathlib import Path
 _SIGNATURE = "4dabf18193072939515e22adb298388d"  # marks a secret in an exported state
 _KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----\n(.+?)-----END", re.DOTALL)
 _TOKEN = re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b")
-_ENCRYPTION = re.compile(r"secret: ([A-Za-z0-9+/]{43}=)")
+_ENCRYPTION = re.compile(r"secret: [\\\"]*([A-Za-z0-9+/]{43}=)")
 
 
 def needles(state: object) -> dict[str, str]:
