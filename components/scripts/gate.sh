@@ -88,6 +88,7 @@ machine_ids() {
 }
 
 main() {
+  # shellcheck disable=SC2034 # read by die
   HINT="kubectl get nodes; kubectl get pods -A -o wide; journalctl -b -u kubelet -u containerd on the machine that is named"
   own
   trap cleanup EXIT
