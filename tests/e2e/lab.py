@@ -29,7 +29,8 @@ def shell(
             env=os.environ | (values or {}),
             input=stdin,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=timeout_s,
             check=False,
         )

@@ -11,7 +11,12 @@ from tests.e2e.assertions import assert_up_changes_nothing
 from tests.e2e.stack import Stack
 
 NAME = "test-workers"
-CLUSTER_WIDE = {f"{NAME}-join-token", f"{NAME}-nodes", f"{NAME}-gate"}
+CLUSTER_WIDE = {
+    f"{NAME}-join-token",
+    f"{NAME}-acceptance-attempt",
+    f"{NAME}-nodes",
+    f"{NAME}-gate",
+}
 
 
 @pytest.fixture(scope="module")
