@@ -12,18 +12,19 @@ from pathlib import Path
 _SIGNATURE = "4dabf18193072939515e22adb298388d"  # marks a secret in an exported state
 _KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----\n(.+?)-----END", re.DOTALL)
 _TOKEN = re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b")
+# A private key holds the public one too, and its lines may be the very ones of a certificate.
+_PUBLIC = frozenset({"certPem", "caCertPem", "certRequestPem", "publicKeyPem", "publicKeyOpenssh"})
 _ENCRYPTION = re.compile(r"secret: [\\\"]*([A-Za-z0-9+/]{43}=)")
 
 
 def needles(state: object) -> dict[str, str]:
     """Text that gives a secret away -> what it is: keys, tokens, encryption keys of an export in clear."""
     out: dict[str, str] = {}
+    public = "\n".join(_texts(state, below=_PUBLIC))
     for text in _secrets(state):
         for match in _KEY.finditer(text):
-            lines = match[1].split()
-            # The first line of some formats is the same for every key of a kind.
-            body = max(lines[1:] or lines, key=len)
-            out[body] = "private key"
+            lines = [line for line in match[1].split() if len(line) > 24 and line not in public]
+            out |= dict.fromkeys(lines, "private key")
             whole = base64.b64encode(match[0].encode()).decode()
             out[whole[80:140]] = "private key in base64"
         out |= dict.fromkeys(_TOKEN.findall(text), "bootstrap token")
@@ -74,6 +75,18 @@ def _secrets(value: object) -> Iterable[str]:
     elif isinstance(value, list):
         for item in value:
             yield from _secrets(item)
+
+
+def _texts(value: object, *, below: frozenset[str], within: bool = False) -> Iterable[str]:
+    """Every text at or below one of these keys."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(item, below=below, within=within or key in below)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item, below=below, within=within)
+    elif within and isinstance(value, str):
+        yield _plain(value)
 
 
 def _plain(text: str) -> str:
