@@ -38,6 +38,8 @@ def test_no_secret_is_seen_in_clear(stack: Stack) -> None:
     kinds = set(secret.values())
     assert {"private key", "bootstrap token", "encryption key"} <= kinds, kinds
 
+    hidden = stack.node("master-1").run("cat /etc/kubernetes/pki/*.key /etc/kubernetes/*.yaml")
+    assert seen(secret, "0600 files", hidden), "the scan must find what is there"
     found: list[str] = []
     for run in (previewed, created, previewed_again, again):
         found += seen(secret, f"output of {run.log.name}", run.output)
