@@ -61,7 +61,8 @@ class Cluster(ComponentResource):
                 machine=self._master_machine(),
                 identity=self._identity,
                 applied={node: prepared.applied for node, prepared in self._prepared.items()},
-                after=(last, *addons.applied),
+                # The last member in the chain: those on machines of their own may come after the masters.
+                after=(last, *tuple(self._members.values())[-1:], *addons.applied),
             ),
             opts=ResourceOptions(parent=self),
         )
@@ -77,7 +78,8 @@ class Cluster(ComponentResource):
             for node in self._plan.etcd:
                 self._member(node, after=tuple(self._members.values())[-1:])
             for node in self._plan.masters:
-                own = [self._members[node.name]] if node.is_etcd else list(self._members.values())
+                stacked = self._plan.etcd_stacked
+                own = [self._members[node.name]] if stacked else list(self._members.values())
                 self._master(node, after=(*own, *tuple(self._masters.values())[-1:]))
             return
         turn: tuple[Resource, ...] = ()
@@ -120,6 +122,7 @@ class Cluster(ComponentResource):
                 pki=self._args.pki,
                 prepared=self._prepared[node.name].ready,
                 after=after,
+                newborn=self._args.remembered is None,
                 founds=everywhere if first else None,
             ),
             opts=ResourceOptions(parent=self),

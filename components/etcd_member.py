@@ -34,9 +34,8 @@ class EtcdMemberArgs:
     pki: Pki
     prepared: Resource
     after: tuple[Resource, ...]  # what this member's turn waits for
-    founds: (
-        tuple[Resource, ...] | None
-    )  # for the first member: all etcd machines, prepared; None for the others
+    newborn: bool  # no success is remembered: a cluster may be founded
+    founds: tuple[Resource, ...] | None  # first member: all etcd machines prepared; else None
 
 
 class EtcdMember(ComponentResource):
@@ -63,7 +62,8 @@ class EtcdMember(ComponentResource):
                 f"{name}-found",
                 args.machine,
                 "etcd-member",
-                {**values, "BOOTSTRAP": "1"},
+                # In a living stack another member may have become the first one: it never founds.
+                {**values, "BOOTSTRAP": "1" if args.newborn else "0"},
                 identity=args.identity,
                 opts=after(keys, *args.founds, *args.after, parent=self, ignore=_ONCE),
             )

@@ -10,6 +10,7 @@ from pulumi_command import remote
 from components import key_files, script
 from components.pki import Pki
 from components.remote import Identity, Machine, after, attempt, converge
+from stacks.certificates import of_node
 from stacks.files import apiserver, kubeadm
 from stacks.plan import Plan
 
@@ -58,6 +59,10 @@ class Master(ComponentResource):
                 apiserver.audit_policy(args.plan).rstrip("\n")
                 if args.plan.spec.control_plane.audit.enabled
                 else ""
+            ),
+            "CERTIFICATES": of_values(
+                {leaf.name: args.pki.leafs[leaf.name].cert for leaf in of_node(args.plan, node)},
+                lambda certs: script.digest(*(certs[name] for name in sorted(certs))),
             ),
             "APPLIED": args.applied,
         }

@@ -80,7 +80,7 @@ ETCD_INITIAL_CLUSTER_STATE=existing"
 # A member that was removed while it was away, and is wanted again, joins anew; its old data can never be used by any etcd, and is kept.
 set_aside_if_removed() {
   local peer rows
-  if [[ ! -d $DATA/member ]] || etcdctl_at 127.0.0.1 endpoint status >/dev/null 2>&1; then return; fi
+  if ! etcd_has_data || etcdctl_at 127.0.0.1 endpoint status >/dev/null 2>&1; then return; fi
   peer=$(find_cluster)
   if [[ -z $peer ]]; then return; fi
   rows=$(members_at "$peer")
@@ -115,7 +115,7 @@ promote_once() {
 
 # A planned restart must leave a quorum without this member, and must not make the cluster wait for an election.
 before_restart() {
-  local voters healthy=0 member others
+  local voters healthy=0 member others id
   if ! systemctl is-active -q etcd || ! members_at 127.0.0.1 >/dev/null 2>&1; then return; fi
   voters=$(members_at 127.0.0.1 | grep -c ', false$')
   if ((voters == 1)); then return; fi
@@ -127,8 +127,9 @@ before_restart() {
   done
   ((voters == 2 || healthy >= voters / 2 + 1)) || die "restarting this member would cost the quorum: only $healthy of the other $((voters - 1)) voters are healthy" "repair those members first"
   if ((healthy)); then
-    # Not the leader: nothing to move, and etcdctl says so.
-    etcdctl_at 127.0.0.1 move-leader "$(etcdctl_at "$others" endpoint status -w fields | awk -F' : ' '/^"MemberID"/{printf "%x", $2}')" >/dev/null 2>&1 || true
+    # bash converts the id: it has 64 bits, awk's numbers have fewer.
+    id=$(etcdctl_at "$others" endpoint status -w fields | awk -F' : ' '$1 == "\"MemberID\"" {print $2}')
+    etcdctl_at 127.0.0.1 move-leader "$(printf %x "$id")" >/dev/null 2>&1 || true # not the leader: nothing to move, and etcdctl says so
   fi
 }
 
@@ -140,7 +141,8 @@ main() {
   put 644 /etc/systemd/system/etcd.service <<<"$ETCD_UNIT"
   install -d -m 700 "$DATA"
   set_aside_if_removed
-  if [[ ! -d $DATA/member ]]; then
+  if ! etcd_has_data; then
+    rm -rf "$DATA/member" # folders of a start that never joined
     peer=$(find_cluster)
     if [[ -n $peer ]]; then add_learner "$peer"; else found_cluster; fi
   elif ! settled etcd.service "$(sha256sum -- "${files[@]}")"; then

@@ -7,8 +7,9 @@ SOCKET=/run/kube-ha-gate.sock
 
 cleanup() {
   rm -f "$SOCKET"
-  kubectl_admin delete namespace "$NAMESPACE" --ignore-not-found --wait=false >/dev/null 2>&1 || true # on the way out: the verdict stands
-  if [[ -n ${proxy_pid:-} ]]; then kill "$proxy_pid" 2>/dev/null || true; fi                          # it may be gone already
+  kubectl_admin -n default delete configmap "kube-ha-gate-$$" --ignore-not-found --wait=false >/dev/null 2>&1 || true # as below
+  kubectl_admin delete namespace "$NAMESPACE" --ignore-not-found --wait=false >/dev/null 2>&1 || true                 # on the way out: the verdict stands
+  if [[ -n ${proxy_pid:-} ]]; then kill "$proxy_pid" 2>/dev/null || true; fi                                          # it may be gone already
 }
 
 check_api() {

@@ -13,9 +13,9 @@ main() {
       rm -f /etc/kubernetes/discovery.conf
       die "kubeadm join: $(grep -v '^\[' "$STATE/kubeadm.log" | tail -n 8)" "see $STATE/kubeadm.log and journalctl -u kubelet on $NODE, then run pulumi up again"
     }
-    rm -f /etc/kubernetes/discovery.conf
     changes=$((changes + 1))
   fi
+  rm -f /etc/kubernetes/discovery.conf /etc/kubernetes/bootstrap-kubelet.conf # both hold the token
   announce "$(<"$STATE/applied")"
   finish
 }

@@ -2,6 +2,10 @@
 # Takes this machine out of its cluster for good: stops everything of ours and removes it. Membership was corrected by the
 # survivors before; packages, users and SSH stay as they are. A machine owned by something else is not touched.
 main() {
+  if [[ ! -f $STATE/owner ]]; then
+    log "nothing of this cluster is on this machine"
+    return
+  fi
   if [[ -f $STATE/owner && $(<"$STATE/owner") != "$CLUSTER $CLUSTER_ID $NODE" ]]; then
     die "this machine belongs to \"$(<"$STATE/owner")\", not to \"$CLUSTER $CLUSTER_ID $NODE\": nothing was removed" "release it where it belongs"
   fi
@@ -13,7 +17,7 @@ main() {
 }
 
 wipe() {
-  local unit netns link table
+  local unit netns link table tool
   for unit in kubelet etcd haproxy; do systemctl disable -q --now "$unit" 2>/dev/null; done
   # The containers outlive both kubelet and containerd: end them by their shims' cgroup while containerd can still tell.
   if systemctl is-active -q containerd; then
@@ -30,21 +34,26 @@ wipe() {
     # shellcheck disable=SC2086 # family and name are two words
     nft delete table $table 2>/dev/null
   done
+  # kube-proxy and flannel in iptables mode.
+  for tool in iptables ip6tables; do
+    if $tool-save 2>/dev/null | grep -Eq 'KUBE-|FLANNEL-|CNI-'; then $tool-save | grep -vE 'KUBE-|FLANNEL-|CNI-' | $tool-restore; fi
+  done
   rm -rf /etc/kubernetes /etc/kube-ha /etc/cni/net.d/* /var/lib/cni /var/log/kubernetes /var/log/pods /var/log/containers /run/flannel \
     /etc/systemd/system/{kubelet,containerd,etcd}.service /etc/systemd/system/{kubelet,containerd}.service.d /etc/containerd \
     /etc/sysctl.d/90-kube-ha.conf /etc/modules-load.d/kube-ha.conf /etc/haproxy/haproxy.cfg \
-    /usr/local/bin/{kubelet,kubeadm,kubectl,etcd,etcdctl,etcdutl,containerd,containerd-shim-runc-v2,ctr} /usr/local/sbin/runc /opt/cni/bin
+    /usr/local/bin/{kubelet,kubeadm,kubectl,etcd,etcdctl,etcdutl,containerd,containerd-shim-runc-v2,containerd-stress,ctr} /usr/local/sbin/runc /opt/cni/bin
   # The folders themselves may be mount points.
-  find /var/lib/kubelet /var/lib/containerd /var/lib/kube-ha -mindepth 1 -delete 2>/dev/null
+  # The owner's mark goes last of all: a leave that was cut off goes on.
+  find /var/lib/kubelet /var/lib/containerd /var/lib/kube-ha -mindepth 1 ! -path "$STATE" ! -path "$STATE/owner" -delete 2>/dev/null
   systemctl daemon-reload
 }
 
 verify_clean() {
   local left
-  left=$(find /var/lib/kubelet /var/lib/kube-ha -mindepth 1 2>/dev/null | head -3)
+  left=$(find /var/lib/kubelet /var/lib/kube-ha -mindepth 1 ! -path "$STATE" ! -path "$STATE/owner" 2>/dev/null | head -3)
   if [[ -n $left ]] || pgrep -x 'etcd|kubelet|containerd' >/dev/null; then
     die "could not be cleaned; left: $left $(pgrep -lx 'etcd|kubelet|containerd' | xargs)" "reboot the machine, then run pulumi up again"
   fi
-  rm -rf /usr/local/lib/kube-ha "$PWD/.kube-ha"
+  rm -rf /usr/local/lib/kube-ha "$PWD/.kube-ha" "$STATE"
   log "left the cluster, machine is clean"
 }

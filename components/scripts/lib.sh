@@ -13,6 +13,8 @@ LOCK=/run/lock/kube-ha.lock
 HINT="run pulumi up again; if it fails the same way, look at: journalctl -b -p warning on $NODE"
 changes=0
 
+# What the machine or the way of login sets would also reach kubeadm, which copies it into the static pods.
+unset http_proxy https_proxy ftp_proxy all_proxy no_proxy HTTP_PROXY HTTPS_PROXY FTP_PROXY ALL_PROXY NO_PROXY
 # Downloads go by the proxy that the config names; curl reads http_proxy in small letters only.
 while IFS='=' read -r name value; do
   if [[ -n $name ]]; then export "$name=$value" "${name,,}=$value"; fi
@@ -87,20 +89,23 @@ settled() { [[ -f $STATE/$1.sum && $(<"$STATE/$1.sum") == "$2" ]] && systemctl i
 
 # published_sum FILE-NAME URL: the SHA-256 that upstream publishes, in a file of `sum` or `sum  name` lines.
 published_sum() {
-  local text
-  text=$(curl -fsSL --proto '=https,http' --connect-timeout 10 --retry 4 --retry-connrefused --max-time 60 "$2") || die "cannot download the checksum $2" "see that $NODE reaches that address, or set a mirror"
+  local text redirects=()
+  # A redirect must not lead from https to where anybody can change the answer.
+  if [[ $2 == https:* ]]; then redirects=(--proto-redir "=https"); fi
+  text=$(curl -fsSL --proto '=https,http' "${redirects[@]}" --connect-timeout 10 --retry 4 --retry-connrefused --max-time 60 "$2") || die "cannot download the checksum $2" "see that $NODE reaches that address, or set a mirror"
   awk -v name="$1" '{sub(/^\*/, "", $2); sub(/.*\//, "", $2)} length($1) == 64 && $1 ~ /^[0-9a-f]+$/ && ($2 == "" || $2 == name) {print $1; exit}' <<<"$text"
 }
 
 # fetch URL SUM PATH: make PATH the verified download. SUM is a SHA-256, or published:<url>.
 fetch() {
-  local url=$1 sum=$2 path=$3 answer is
+  local url=$1 sum=$2 path=$3 answer is redirects=()
+  if [[ $url == https:* ]]; then redirects=(--proto-redir "=https"); fi
   if [[ $sum == published:* ]]; then
     sum=$(published_sum "${url##*/}" "${sum#published:}")
     [[ -n $sum ]] || die "no SHA-256 of ${url##*/} in ${2#published:}" "report the address, or set a mirror"
   fi
   mkdir -p "${path%/*}"
-  answer=$(curl -fsSL --proto '=http,https' --connect-timeout 10 --retry 4 --retry-delay 1 --retry-connrefused --max-time 900 -o "$path.part" "$url" 2>&1) ||
+  answer=$(curl -fsSL --proto '=http,https' "${redirects[@]}" --connect-timeout 10 --retry 4 --retry-delay 1 --retry-connrefused --max-time 900 -o "$path.part" "$url" 2>&1) ||
     die "cannot download $url: $answer" "see that $NODE reaches that address (mirror, proxy, firewall), then run pulumi up again"
   is=$(sha256sum <"$path.part")
   [[ ${is%% *} == "$sum" ]] || die "$url has sha256 ${is%% *}, wanted $sum" "do not use this file: find out who changed it, or make the bundle again"
@@ -155,9 +160,14 @@ finish() { log "done, changes=$changes"; }
 
 # A joined node follows the kubelet settings kept in the cluster; its own identity may read them.
 follow_kubelet_settings() {
+  rm -rf /etc/kubernetes/tmp/kubeadm-kubelet-config* # kubeadm's copies of the settings before, one a run
   kubeadm upgrade node phase kubelet-config >"$STATE/kubelet-config.log" 2>&1 || die "kubelet settings cannot be read from the cluster: $(tail -n 3 "$STATE/kubelet-config.log")" "see that https://127.0.0.1:3446/readyz answers on $NODE"
-  settle restart kubelet.service /etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d/10-kubeadm.conf /var/lib/kubelet/config.yaml "$STATE/kubelet.artefact"
+  settle_kubelet
 }
+settle_kubelet() { settle restart kubelet.service /etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d/10-kubeadm.conf /var/lib/kubelet/config.yaml "$STATE/kubelet.artefact"; }
+
+# An etcd that died before it had joined leaves folders, but no log: it has no data (etcd itself asks for the same).
+etcd_has_data() { compgen -G "$HOME_DIR/etcd/member/wal/*.wal" >/dev/null; }
 
 kubectl_admin() { kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s "$@"; }
 # A kubelet may annotate its own Node: the gate reads from there what this node has applied.

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Makes this machine a serving master: kubelet, apiserver, controller manager and scheduler of the wanted configuration. Every master is made
 # by the same `kubeadm init`; its PKI and etcd are there already, so no other master has to be alive. An existing master changes by phases.
-# Values: ADDRESS, KUBEADM_CONFIG, AUDIT_POLICY, APPLIED. Owns: /etc/kubernetes but for the PKI, the static pods of the control plane.
+# Values: ADDRESS, KUBEADM_CONFIG, AUDIT_POLICY, CERTIFICATES (hash of this master's leafs: changes when they are renewed), APPLIED. Owns: /etc/kubernetes but for the PKI, the static pods of the control plane.
 CONFIG=/etc/kube-ha/kubeadm.yaml
 MANIFEST=/etc/kubernetes/manifests/kube-apiserver.yaml
 LOCAL_API=https://127.0.0.1:3446
@@ -23,9 +23,9 @@ make_master() {
   log "making a master with kubeadm init"
   mkdir -p /var/log/kubernetes
   kubeconfigs
-  # FileAvailable and Port: what an interrupted run of this very phase left behind; the machine was checked to be ours.
+  # ExternalEtcdVersion asks every etcd member, and one of them may be down. FileAvailable and Port: what an interrupted run of this very phase left behind; the machine was checked to be ours.
   timeout 420 kubeadm init --config "$CONFIG" --skip-phases=addon,bootstrap-token,show-join-command \
-    --ignore-preflight-errors=FileAvailable--etc-kubernetes-manifests-kube-apiserver.yaml,FileAvailable--etc-kubernetes-manifests-kube-controller-manager.yaml,FileAvailable--etc-kubernetes-manifests-kube-scheduler.yaml,Port-6443,Port-10257,Port-10259,Port-10250 \
+    --ignore-preflight-errors=ExternalEtcdVersion,FileAvailable--etc-kubernetes-manifests-kube-apiserver.yaml,FileAvailable--etc-kubernetes-manifests-kube-controller-manager.yaml,FileAvailable--etc-kubernetes-manifests-kube-scheduler.yaml,Port-6443,Port-10257,Port-10259,Port-10250 \
     >"$STATE/kubeadm.log" 2>&1 || die "kubeadm init: $(grep -v '^\[' "$STATE/kubeadm.log" | tail -n 8)" "see $STATE/kubeadm.log and journalctl -u kubelet on $NODE, then run pulumi up again"
   changes=$((changes + 1))
 }
@@ -34,7 +34,7 @@ make_master() {
 other_ready_masters() {
   local address count=0
   for address in $(kubectl_admin get endpoints kubernetes -o 'jsonpath={.subsets[*].addresses[*].ip}' 2>/dev/null); do
-    if [[ $address != "$ADDRESS" ]] && curl -fsS --max-time 5 --cacert /etc/kubernetes/pki/ca.crt "https://$address:6443/readyz" >/dev/null 2>&1; then count=$((count + 1)); fi
+    if [[ $address != "$ADDRESS" ]] && curl -fsS --max-time 5 --noproxy '*' --cacert /etc/kubernetes/pki/ca.crt "https://$address:6443/readyz" >/dev/null 2>&1; then count=$((count + 1)); fi
   done
   printf '%d\n' "$count"
 }
@@ -42,15 +42,22 @@ known_masters() { kubectl_admin get nodes -l node-role.kubernetes.io/control-pla
 
 # Stop the apiserver in good order (it drains, HAProxies see it unready), change, start, wait: no request is lost.
 change_master() {
+  local known others
   log "reconfiguring the control plane"
   # One that does not serve (a flag it refuses, say) can only get better.
-  if ready >/dev/null 2>&1 && (($(known_masters) > 1 && $(other_ready_masters) == 0)); then
+  if ready >/dev/null 2>&1; then
+    known=$(known_masters)
+    others=$(other_ready_masters)
+  else
+    known=0 others=0
+  fi
+  if ((known > 1 && others == 0)); then
     die "no other apiserver is ready, so this one cannot be restarted without an outage" "repair the other masters first (kubectl get nodes; journalctl -u kubelet there)"
   fi
   kubeconfigs
   unsettle master
   rm -f "$MANIFEST"
-  wait_for 120 "old apiserver stopped" port_closed
+  wait_for 120 "old apiserver stopped" nothing_on 6443
   kubeadm init phase control-plane all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "static pods: $(tail -n 3 "$STATE/kubeadm.log")"
   wait_for 180 "apiserver of $NODE ready" ready
   changes=$((changes + 1))
@@ -60,8 +67,26 @@ change_master() {
 publish_settings() {
   unsettle kubeadm
   kubeadm init phase upload-config all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "upload of the configuration: $(tail -n 3 "$STATE/kubeadm.log")"
-  follow_kubelet_settings
   changes=$((changes + 1))
+}
+
+# kubeadm keeps kubeconfigs that exist without a look at their dates: they are renewed when the stack renews its leafs.
+renew_kubeconfigs() {
+  local name
+  unsettle certificates
+  log "renewing the certificates in kubeconfigs"
+  for name in admin super-admin controller-manager scheduler; do
+    kubeadm certs renew "$name.conf" --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "$name.conf cannot be renewed: $(tail -n 3 "$STATE/kubeadm.log")"
+  done
+  restart_controller controller-manager 10257
+  restart_controller scheduler 10259
+  changes=$((changes + 1))
+}
+restart_controller() { # restart_controller NAME PORT: it reads its kubeconfig at the start only
+  rm -f "/etc/kubernetes/manifests/kube-$1.yaml"
+  wait_for 90 "old kube-$1 stopped" nothing_on "$2"
+  kubeadm init phase control-plane "$1" --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "kube-$1: $(tail -n 3 "$STATE/kubeadm.log")"
+  wait_for 90 "kube-$1 answering" curl -fsSk --max-time 5 --noproxy '*' "https://127.0.0.1:$2/healthz"
 }
 
 # Everything the static pods are made of: not the kubelet's part, whose change restarts no apiserver.
@@ -77,8 +102,8 @@ control_plane_sum() {
 # A change that is cut off must not count as done, nor its revert as nothing to do.
 unsettle() { put 600 "$STATE/$1.sum" <<<"a change is under way"; }
 remembered() { if [[ -f $STATE/$1.sum ]]; then printf '%s\n' "$(<"$STATE/$1.sum")"; fi; }
-port_closed() { [[ -z $(ss -Hltn 'sport = :6443') ]]; }
-ready() { curl -fsS --max-time 5 --cacert /etc/kubernetes/pki/ca.crt "https://$ADDRESS:6443/readyz"; }
+nothing_on() { [[ -z $(ss -Hltn "sport = :$1") ]]; }
+ready() { curl -fsS --max-time 5 --noproxy '*' --cacert /etc/kubernetes/pki/ca.crt "https://$ADDRESS:6443/readyz"; }
 
 main() {
   local control_plane settings
@@ -90,6 +115,7 @@ main() {
   if [[ -z $(remembered master) ]]; then
     make_master
     put 600 "$STATE/kubeadm.sum" <<<"$settings" # kubeadm init has published them
+    put 600 "$STATE/certificates.sum" <<<"$CERTIFICATES"
   elif [[ $(remembered master) != "$control_plane" || ! -f $MANIFEST ]]; then
     change_master
   fi
@@ -100,6 +126,11 @@ main() {
     publish_settings
     put 600 "$STATE/kubeadm.sum" <<<"$settings"
   fi
+  if [[ $(remembered certificates) != "$CERTIFICATES" ]]; then
+    renew_kubeconfigs
+    put 600 "$STATE/certificates.sum" <<<"$CERTIFICATES"
+  fi
+  follow_kubelet_settings
   announce "$APPLIED"
   finish
 }

@@ -3,11 +3,11 @@
 # Values: KUBEADM_CONFIG (InitConfiguration with the token, ClusterConfiguration). Runs on a master, only when nodes are to join.
 main() {
   own
-  if [[ -n $KUBEADM_CONFIG ]]; then
-    put 600 /etc/kube-ha/mint.yaml <<<"$KUBEADM_CONFIG"
-    kubeadm init phase bootstrap-token --config /etc/kube-ha/mint.yaml --kubeconfig /etc/kubernetes/admin.conf --skip-token-print >"$STATE/kubeadm.log" 2>&1 ||
-      die "bootstrap token: $(grep -v '^\[' "$STATE/kubeadm.log" | tail -n 3)"
+  put 600 /etc/kube-ha/mint.yaml <<<"$KUBEADM_CONFIG"
+  kubeadm init phase bootstrap-token --config /etc/kube-ha/mint.yaml --kubeconfig /etc/kubernetes/admin.conf --skip-token-print >"$STATE/kubeadm.log" 2>&1 || {
     rm -f /etc/kube-ha/mint.yaml
-  fi
+    die "bootstrap token: $(grep -v '^\[' "$STATE/kubeadm.log" | tail -n 3)"
+  }
+  rm -f /etc/kube-ha/mint.yaml
   finish
 }

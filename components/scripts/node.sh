@@ -90,6 +90,11 @@ kubelet() {
     systemctl enable -q kubelet # kubeadm starts it
     return
   fi
+  if [[ $ROLES == *master* ]]; then
+    # The API may be away until the master phase, which comes next, has mended it; the rest of the settings is that phase's.
+    settle_kubelet
+    return
+  fi
   follow_kubelet_settings
   announce "$APPLIED"
 }
@@ -104,6 +109,7 @@ leave_old_masters() { # leave_old_masters NEW-CONFIG
   if [[ ! -S /run/haproxy/admin.sock || ! -f /etc/haproxy/haproxy.cfg ]]; then return; fi
   gone=$(comm -23 <(servers_of /etc/haproxy/haproxy.cfg) <(servers_of "$1"))
   if [[ -z $gone ]]; then return; fi
+  rm -f "$STATE/haproxy.service.sum" # were this cut off and taken back, a reload must end the maintenance
   for name in $gone; do haproxy_says "set server kubernetes-api/$name state maint"; done
   sleep 2 # short requests under way end by themselves
   for name in $gone; do haproxy_says "shutdown sessions server kubernetes-api/$name"; done
@@ -125,7 +131,7 @@ local_api() {
 
 # An etcd member that has data is started before anybody asks whether a cluster exists.
 revive_etcd() {
-  if [[ -d $HOME_DIR/etcd/member && -f /etc/systemd/system/etcd.service ]]; then systemctl start --no-block etcd; fi
+  if etcd_has_data && [[ -f /etc/systemd/system/etcd.service ]]; then systemctl start --no-block etcd; fi
 }
 
 main() {
@@ -133,6 +139,8 @@ main() {
   mkdir -p /usr/local/lib/kube-ha
   # shellcheck disable=SC2154 # `here` is run.sh's folder
   cp -f "$here"/*.sh /usr/local/lib/kube-ha/
+  # For a person who has to wipe the machine by hand.
+  printf '#!/bin/bash\nprintf "NODE=%%q\\nCLUSTER=%%q\\nCLUSTER_ID=%%q\\nCONTAINER=%%q\\n# end\\n" %q %q %q %q | bash /usr/local/lib/kube-ha/run.sh leave\n' "$NODE" "$CLUSTER" "$CLUSTER_ID" "$CONTAINER" | put 755 /usr/local/lib/kube-ha/leave
   packages
   if [[ $ROLES == *etcd* ]]; then revive_etcd; fi
   if [[ $ROLES != etcd ]]; then

@@ -29,7 +29,12 @@ cluster_table() {
 
 # Wanted nodes that are not there yet, with the reason.
 missing() {
-  join -a 1 -o 1.1,1.2,2.2,2.3 -e - <(wanted_table) <(cluster_table) | awk -v network="$NETWORK" '
+  local have
+  have=$(cluster_table) || {
+    echo "the API (does not answer)"
+    return
+  }
+  join -a 1 -o 1.1,1.2,2.2,2.3 -e - <(wanted_table) <(printf '%s\n' "$have") | awk -v network="$NETWORK" '
     $3 == "-" && $4 == "-" {print $1 " (not registered)"; next}
     $3 != $2 {print $1 " (has not applied this configuration)"; next}
     $4 != "True" && network == 1 {print $1 " (not Ready)"}'
@@ -50,14 +55,20 @@ wait_for_nodes() {
   done
 }
 
-unwanted_nodes() { comm -13 <(wanted_table | cut -d' ' -f1) <(cluster_table | cut -d' ' -f1); }
+# Callers take its output into a variable: where a loop reads it straight, an API that does not answer would count as "none".
+unwanted_nodes() {
+  local have
+  have=$(cluster_table)
+  comm -13 <(wanted_table | cut -d' ' -f1) <(cut -d' ' -f1 <<<"$have")
+}
 
 # A node that an earlier run began to retire, and that is wanted again.
 keep_nodes() {
-  local name leaving
+  local name leaving wanted
+  wanted=$(wanted_table)
   leaving=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{" "}{.metadata.annotations.kube-ha\.io/leaving}{"\n"}{end}' | awk '$2 == "true" {print $1}')
   for name in $leaving; do
-    if wanted_table | grep -q "^$name "; then
+    if [[ $'\n'$wanted == *$'\n'"$name "* ]]; then
       kubectl_admin uncordon "$name" >/dev/null
       kubectl_admin annotate node "$name" kube-ha.io/leaving- >/dev/null
       changes=$((changes + 1))
@@ -66,12 +77,14 @@ keep_nodes() {
 }
 
 retire_nodes() {
-  local name
-  for name in $(unwanted_nodes); do
+  local name names
+  names=$(unwanted_nodes)
+  for name in $names; do
     log "evicting and removing node $name"
     kubectl_admin annotate --overwrite node "$name" kube-ha.io/leaving=true >/dev/null
-    # --force: pods without a controller would stay for ever on a machine that is about to go.
-    kubectl_admin drain "$name" --ignore-daemonsets --delete-emptydir-data --force --timeout 300s >"$STATE/drain.log" 2>&1 || die "node $name cannot be drained: $(tail -n 3 "$STATE/drain.log")" "see which PodDisruptionBudget blocks (kubectl get pdb -A), make room, then run pulumi up again"
+    # --force: pods without a controller would stay for ever on a machine that is about to go. Of a dead one no kubelet ever says that a
+    # pod has ended: it is waited for no longer than a minute beyond its grace period.
+    kubectl_admin drain "$name" --ignore-daemonsets --delete-emptydir-data --force --skip-wait-for-delete-timeout 60 --timeout 300s >"$STATE/drain.log" 2>&1 || die "node $name cannot be drained: $(tail -n 3 "$STATE/drain.log")" "see which PodDisruptionBudget blocks (kubectl get pdb -A), make room, then run pulumi up again"
     changes=$((changes + 1))
   done
 }
@@ -112,20 +125,22 @@ retire_members() {
 }
 
 delete_nodes() {
-  local name
-  for name in $(unwanted_nodes); do
+  local name names
+  names=$(unwanted_nodes)
+  for name in $names; do
     kubectl_admin delete node "$name" >/dev/null
   done
 }
 
 # Authoritative for what we once set (remembered on the Node), silent about what others set.
 mark_nodes() {
-  local names words name labels taints
+  local names words name labels taints rows
   local -A set_last=()
+  rows=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{"|"}{.metadata.annotations.kube-ha\.io/labels}{"|"}{.metadata.annotations.kube-ha\.io/taints}{"\n"}{end}')
   while IFS='|' read -r name labels taints; do
     set_last["labels $name"]=$labels
     set_last["taints $name"]=$taints
-  done < <(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{"|"}{.metadata.annotations.kube-ha\.io/labels}{"|"}{.metadata.annotations.kube-ha\.io/taints}{"\n"}{end}')
+  done <<<"$rows"
   while IFS=$'\t' read -r names words; do
     for name in $(expand "$names"); do mark_node labels label "$name" "$words" "${set_last["labels $name"]:-}"; done
   done <<<"$LABELS"

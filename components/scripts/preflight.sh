@@ -61,6 +61,10 @@ check_network() {
       sleep 0.3
     done
   done
+  if ! command -v curl >/dev/null; then
+    problem "curl is missing" "apt-get install -y curl"
+    return
+  fi
   for url in $SOURCES; do
     answer=$(curl -sSIL --connect-timeout 5 --max-time 20 -o /dev/null -w '%{http_code}' "$url" 2>&1) || true # the answer is looked at below
     [[ $answer == 2* ]] || problem "$url answers: $answer" "see that the mirror (or upstream, by the proxy) is reachable from here"
@@ -71,6 +75,18 @@ check_network() {
   if [[ -n $date ]]; then
     skew=$(($(date +%s) - $(date -d "$date" +%s)))
     ((skew >= -10 && skew <= 10)) || problem "clock differs by $skew s from that of $url" "run a time service (chrony) on both"
+  fi
+}
+
+# What other programs run here, and would lose when this machine becomes a node.
+check_foreign() {
+  local path
+  if [[ $ROLES == etcd ]]; then return; fi
+  for path in /etc/containerd/config.toml /var/lib/docker /var/lib/containerd/io.containerd.metadata.v1.bolt; do
+    [[ ! -e $path ]] || problem "another container runtime is here ($path)" "use a clean machine, or remove that runtime and its data"
+  done
+  if systemctl is-active -q haproxy && grep -Eq '^(listen|frontend)' /etc/haproxy/haproxy.cfg 2>/dev/null; then
+    problem "HAProxy serves something here already" "move it to another machine: here it becomes the way to the API"
   fi
 }
 
@@ -89,6 +105,8 @@ main() {
     problem "machine belongs to \"$(<"$STATE/owner")\" (cluster, id, node)" "release it there, or wipe it by hand: /usr/local/lib/kube-ha/leave"
   elif [[ -e /etc/kubernetes/kubelet.conf || -d $HOME_DIR/etcd/member ]]; then
     problem "machine holds parts of some other cluster (/etc/kubernetes/kubelet.conf or $HOME_DIR/etcd)" "use a clean machine, or clean this one by hand"
+  else
+    check_foreign
   fi
   check_system
   check_kernel
