@@ -61,7 +61,7 @@ class Cluster(ComponentResource):
                 machine=self._master_machine(),
                 identity=self._identity,
                 applied={node: prepared.applied for node, prepared in self._prepared.items()},
-                # The last member in the chain: those on machines of their own may come after the masters.
+                # The last member too: those on machines of their own may come after the masters.
                 after=(last, *tuple(self._members.values())[-1:], *addons.applied),
             ),
             opts=ResourceOptions(parent=self),

@@ -60,10 +60,9 @@ class Master(ComponentResource):
                 if args.plan.spec.control_plane.audit.enabled
                 else ""
             ),
-            "CERTIFICATES": of_values(
-                {leaf.name: args.pki.leafs[leaf.name].cert for leaf in of_node(args.plan, node)},
-                lambda certs: script.digest(*(certs[name] for name in sorted(certs))),
-            ),
+            "CERTIFICATES": Output.all(
+                *(args.pki.leafs[leaf.name].cert for leaf in of_node(args.plan, node))
+            ).apply(lambda certs: script.digest(*certs)),
             "APPLIED": args.applied,
         }
         wanted = Output.all(**values).apply(
