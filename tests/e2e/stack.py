@@ -165,8 +165,9 @@ class Stack:
         """Stdout of kubectl on this computer, with the stack's own kubeconfig. Raises LabError."""
         file = self.folder / "kubeconfig"
         if not file.exists():
+            text = str(self.output("kubeconfig"))
             file.touch(mode=0o600)
-            file.write_text(str(self.output("kubeconfig")))
+            file.write_text(text)
         options = ["--kubeconfig", str(file), "--request-timeout", "10s"]
         if context:
             options += ["--context", context]
