@@ -167,7 +167,7 @@ follow_kubelet_settings() {
 settle_kubelet() { settle restart kubelet.service /etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d/10-kubeadm.conf /var/lib/kubelet/config.yaml "$STATE/kubelet.artefact"; }
 
 # An etcd that died before it had joined leaves folders, but no log: it has no data (etcd itself asks for the same).
-etcd_has_data() { compgen -G "$HOME_DIR/etcd/member/wal/*.wal" >/dev/null; }
+etcd_has_data() { compgen -G "${DATA:-$HOME_DIR/etcd}/member/wal/*.wal" >/dev/null; }
 
 kubectl_admin() { kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s "$@"; }
 # A kubelet may annotate its own Node: the gate reads from there what this node has applied.

@@ -248,3 +248,16 @@ def test_another_ssh_user_runs_nothing_again_with_values_of_the_first_day(stacks
     ]
     assert keeping
     assert all(name.endswith("-preflight") for name in keeping)
+
+
+def test_only_a_newborn_stack_may_found_an_etcd_cluster(stacks: Stacks) -> None:
+    """Whoever is the first member later: on an emptied machine founding would make a second one."""
+    three = adopted({"pools.master.hosts": [host("master", n) for n in (1, 2, 3)]})
+    two = adopted({"pools.master.hosts": [host("master", n) for n in (2, 3)]})
+    engine, born = stacks.settled(three)
+    assert "BOOTSTRAP=1" in born.named("prod-master-1-etcd-found").text("stdin")
+    for config in (two, three):
+        run = engine.up(config)
+        founding = [r for r in run.commands if "BOOTSTRAP=1" in r.text("stdin")]
+        changed = {change.name for change in run.changes}
+        assert not [r.name for r in founding if r.name in changed]
