@@ -111,7 +111,7 @@ def _values(
         "ROLES": " ".join(node.roles),
         "PACKAGES": _KUBERNETES_PACKAGES,
         "GENERATION": str(plan.spec.converge.generation),
-        "ARTEFACTS": artefacts(files, _MASTER_FILES if node.is_master else _WORKER_FILES),
+        "ARTEFACTS": artefacts(files, _names(node)),
         "SYSCTL": sysctl.sysctl(plan).rstrip("\n"),
         "MODULES": sysctl.modules(plan).rstrip("\n"),
         "CONTAINERD_CONFIG": containerd.config(plan).rstrip("\n"),
@@ -130,6 +130,14 @@ def _values(
         "PAUSE_IMAGE": images(plan)["pause"].ref,
         **_proxy(plan),
     }
+
+
+def _names(node: Node) -> tuple[str, ...]:
+    """Files of a Kubernetes node."""
+    if not node.is_master:
+        return _WORKER_FILES
+    # A member's own phase brings etcd with all its tools.
+    return _MASTER_FILES if node.is_etcd else (*_MASTER_FILES, "etcd")
 
 
 def _proxy(plan: Plan) -> dict[str, str]:

@@ -99,6 +99,13 @@ kubelet() {
   announce "$APPLIED"
 }
 
+# A master asks who is a member of etcd; where members are elsewhere, it needs the client all the same.
+etcd_client() {
+  local url sum
+  artefact etcd
+  if [[ -n $url ]]; then install_archive etcdctl "$url" "$sum" /usr/local/bin 1 --wildcards '*/etcdctl'; fi
+}
+
 servers_of() { awk '$1 == "server" {print $2}' "$1" | sort; }
 haproxy_says() { socat -t 5 - UNIX-CONNECT:/run/haproxy/admin.sock <<<"$1" >/dev/null; }
 
@@ -149,6 +156,7 @@ main() {
     runtime
     prove_runtime
     put 644 "$STATE/applied" <<<"$APPLIED"
+    etcd_client
     kubelet
   fi
   finish
