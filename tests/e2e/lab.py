@@ -63,20 +63,23 @@ def containers(lab: str) -> list[str]:
     return sorted(words.split())
 
 
-def networks() -> list[str]:
-    """Names of all labs' networks."""
-    words = engine("network", "ls", "--filter", "label=kube-ha.lab", "--format", "{{.Name}}")
+def networks(label: str = "kube-ha.lab") -> list[str]:
+    """Names of all labs' networks, or of those with another label."""
+    words = engine("network", "ls", "--filter", f"label={label}", "--format", "{{.Name}}")
     return sorted(words.split())
 
 
 def of_tests() -> list[str]:
-    """Labs of tests that have a network; machines cannot be without one."""
+    """Labs of this checkout's tests that have a network; machines cannot be without one."""
     mark = f"kube-ha-{PREFIX}"
-    return [name.removeprefix("kube-ha-") for name in networks() if name.startswith(mark)]
+    ours = networks(f"kube-ha.checkout={ROOT}")
+    return [name.removeprefix("kube-ha-") for name in ours if name.startswith(mark)]
 
 
 def free(lab: str) -> None:
-    """Remove machines, mirror and network of one test lab."""
+    """Remove machines, mirror and network of one test lab, if this checkout made it."""
     if not lab.startswith(PREFIX):
         raise LabError(f"{lab} is no lab of the tests")
+    if f"kube-ha-{lab}" in networks() and lab not in of_tests():
+        raise LabError(f"lab {lab} was made from another checkout, whose tests may be running")
     machine_sh("lab-down", LAB=lab)
