@@ -4,9 +4,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p .local/state .local/pulumi
 if [[ ! -s .local/passphrase ]]; then
-  (umask 077 && head -c 24 /dev/urandom | base64 >.local/passphrase)
-  # The salt of another passphrase, which is gone: the engine would refuse the new one.
+  # The salt of another passphrase, which is gone: the engine would refuse the new one. First, as a
+  # run that is killed in between would leave it for ever.
   sed -i '/^encryptionsalt: /d' Pulumi.dev.yaml
+  (umask 077 && head -c 24 /dev/urandom | base64 >.local/passphrase)
 fi
 cat >.env.new <<END
 # source .env: pulumi and kubectl of this checkout, its local backend, and the dev cluster's kubeconfig.
