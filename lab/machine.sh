@@ -4,14 +4,16 @@
 # Every verb makes something so, and does nothing where it is so already. Values come by environment,
 # secrets by stdin; stdout is one line. Containers, network and labels all carry the lab's name.
 #
-#   LAB SUBNET BUNDLE          lab-up    network kube-ha-LAB; mirror at .2: files on 8080, images on 5000
+#   LAB SUBNET BUNDLE          lab-up    network kube-ha-LAB; mirror at its second address: files on 8080, images on 5000
+#   LAB                        lab-start mirror and machines run again, as after a reboot of this computer
 #   LAB                        lab-down  everything of that lab goes, machines too
 #   LAB MACHINE ADDRESS        up        a machine that answers SSH (users root and admin, who may sudo)
 #       [GENERATION]                     stdin: HOST_KEY='<OpenSSH private key>' AUTHORIZED_KEY='<line>'
 #   LAB MACHINE                down      the machine and its volumes
 #   LAB MACHINE                kill start pause unpause     faults: a power cut, power, a stall
 #                              list         machines of all labs
-#                              purge        every lab made from this checkout goes; those of others stay
+#                              purge        every lab made from this checkout goes, those of others stay;
+#                                           with the last lab of this computer its machine images go too
 set -euo pipefail
 shopt -s inherit_errexit
 # shellcheck source=lab/engine.sh
@@ -24,6 +26,13 @@ need() { # need NAME...: these values, none of which may be more than a plain wo
     [[ ${!name:-} =~ ^[A-Za-z0-9./_-]+$ ]] ||
       die "$VERB needs $name, got '${!name:-}'" "see the head of lab/machine.sh"
   done
+}
+
+# The second address of the subnet, as in the plan: a subnet need not begin at .0.
+mirror_address() {
+  local a b c d
+  IFS=./ read -r a b c d _ <<<"$SUBNET"
+  echo "$a.$b.$c.$((d + 2))"
 }
 
 label() { # label CONTAINER KEY: its value; fails where there is no such container
@@ -89,12 +98,18 @@ mirror_up() {
     die "no machine image $LAB_IMAGE:current" "lab/image/build.sh"
   if [[ $(label "$mirror" made-from || true) != "$bundle $image $SUBNET" ]]; then
     remove "$mirror"
-    create "$mirror" "${SUBNET%.*}.2" --label "kube-ha.made-from=$bundle $image $SUBNET" \
+    create "$mirror" "$(mirror_address)" --label "kube-ha.made-from=$bundle $image $SUBNET" \
       --volume "$bundle:/bundle:ro" "$LAB_IMAGE:current" /usr/local/sbin/lab-mirror
   fi
+  mirror_start
+}
+
+mirror_start() {
+  local mirror=kube-ha-$LAB-mirror
   engine start "$mirror" >/dev/null
+  # Without --fail-early only the last address decides.
   poll 30 "mirror $mirror" "$ENGINE logs $mirror" engine exec "$mirror" \
-    curl -fsS -o /dev/null --max-time 2 http://127.0.0.1:8080/ -o /dev/null http://127.0.0.1:5000/v2/
+    curl -fsS --fail-early -o /dev/null --max-time 2 http://127.0.0.1:8080/ -o /dev/null http://127.0.0.1:5000/v2/
 }
 
 poll() { # poll SECONDS WHAT DO COMMAND...: until COMMAND succeeds
@@ -168,6 +183,26 @@ machine_up() {
   echo "machine $MACHINE $ADDRESS"
 }
 
+machine_start() {
+  engine start "$CONTAINER" >/dev/null
+  ADDRESS=$(label "$CONTAINER" made-from)
+  ADDRESS=${ADDRESS#* } # after the generation
+  wait_for_sshd
+}
+
+lab_start() {
+  local machines
+  label "kube-ha-$LAB-mirror" lab >/dev/null || die "there is no lab $LAB" "lab/machine.sh list shows which there are; pulumi up makes one"
+  mirror_start
+  mapfile -t machines < <(engine ps --all --filter "label=kube-ha.lab=$LAB" --filter label=kube-ha.machine --format '{{.Names}}')
+  ((${#machines[@]} == 0)) || engine start "${machines[@]}" >/dev/null # all boot side by side
+  for CONTAINER in "${machines[@]}"; do
+    MACHINE=${CONTAINER#"kube-ha-$LAB-"}
+    machine_start
+  done
+  echo "lab $LAB runs: mirror and ${#machines[@]} machines"
+}
+
 lab_down() {
   local containers
   mapfile -t containers < <(engine ps --all --quiet --filter "label=kube-ha.lab=$LAB")
@@ -183,6 +218,19 @@ purge() {
   remove "${containers[@]}"
   mapfile -t networks < <(engine network ls --quiet --filter "label=kube-ha.checkout=$CHECKOUT")
   if ((${#networks[@]})); then engine network rm "${networks[@]}" >/dev/null; fi
+  forget_images
+}
+
+# The images are shared by all checkouts: a tag taken away under another's lab would stop its next machine.
+forget_images() {
+  local others images
+  others=$(engine ps --all --quiet --filter label=kube-ha.lab)
+  if [[ -n $others ]]; then
+    echo "machine images stay: another checkout's lab runs from them"
+    return
+  fi
+  mapfile -t images < <(engine images --format '{{.Repository}}:{{.Tag}}' "$LAB_IMAGE")
+  if ((${#images[@]})); then engine rmi "${images[@]}" >/dev/null || echo "machine images stay: a container uses them"; fi
 }
 
 lab_verb() {
@@ -191,7 +239,11 @@ lab_verb() {
       need LAB SUBNET BUNDLE
       network_up
       mirror_up
-      echo "mirror ${SUBNET%.*}.2"
+      echo "mirror $(mirror_address)"
+      ;;
+    lab-start)
+      need LAB
+      lab_start
       ;;
     lab-down)
       need LAB
@@ -214,10 +266,7 @@ machine_verb() {
     down) remove "$CONTAINER" ;;
     kill) engine kill --signal KILL "$CONTAINER" >/dev/null ;;
     start)
-      engine start "$CONTAINER" >/dev/null
-      ADDRESS=$(label "$CONTAINER" made-from)
-      ADDRESS=${ADDRESS#* } # after the generation
-      wait_for_sshd
+      if [[ $MACHINE == mirror ]]; then mirror_start; else machine_start; fi
       ;;
     *) engine "$VERB" "$CONTAINER" >/dev/null ;;
   esac

@@ -12,7 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "lab" / "machine.sh"
-ADDRESS = "10.211.84.11"
+ADDRESS = "10.211.84.139"
+MIRROR = "10.211.84.130"  # second of the subnet, which does not begin at .0
 SSH = ["ssh", "-F", "none", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "LogLevel=ERROR"]
 
 
@@ -61,7 +62,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     (folder / "bundle" / "manifest.json").write_text("{}")
     name = f"unit{os.getpid()}"
     environment = {
-        "LAB": name, "SUBNET": "10.211.84.0/24", "BUNDLE": str(folder / "bundle"), "MACHINE": "m-1",
+        "LAB": name, "SUBNET": "10.211.84.128/25", "BUNDLE": str(folder / "bundle"), "MACHINE": "m-1",
     }  # fmt: skip
     lab = Lab(folder, environment)
     yield lab
@@ -73,7 +74,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 @pytest.fixture(scope="module")
 def mirror(lab: Lab) -> Lab:
     up = lab("lab-up")
-    assert up.stdout == "mirror 10.211.84.2\n", up.stderr
+    assert up.stdout == f"mirror {MIRROR}\n", up.stderr
     return lab
 
 
@@ -89,8 +90,8 @@ def test_the_mirror_serves_the_bundle_and_is_not_made_twice(machine: Lab) -> Non
     mirror = f"kube-ha-{machine.environment['LAB']}-mirror"
     assert machine("lab-up").returncode == 0
     assert machine("list").stdout.count(mirror) == 1
-    assert machine.ssh("curl -fsS http://10.211.84.2:8080/dl.k8s.io/kubelet") == "a kubelet"
-    assert machine.ssh("curl -fsS http://10.211.84.2:5000/v2/") == "{}"
+    assert machine.ssh(f"curl -fsS http://{MIRROR}:8080/dl.k8s.io/kubelet") == "a kubelet"
+    assert machine.ssh(f"curl -fsS http://{MIRROR}:5000/v2/") == "{}"
 
 
 @pytest.mark.lab
@@ -122,6 +123,18 @@ def test_a_power_cut_keeps_the_disk_and_start_waits_for_sshd(machine: Lab) -> No
         "cat /etc/machine-id; ls /etc/kept /var/lib/kube-ha/kept /run/lost 2>/dev/null; true"
     )
     assert seen == f"{identity}/etc/kept\n/var/lib/kube-ha/kept\n"
+
+
+@pytest.mark.lab
+def test_lab_start_brings_mirror_and_machines_back(machine: Lab) -> None:
+    machine("kill", MACHINE="mirror")
+    machine("kill")
+    started = machine("lab-start")
+    name = machine.environment["LAB"]
+    assert started.stdout == f"lab {name} runs: mirror and 1 machines\n", started.stderr
+    assert machine.ssh(f"curl -fsS http://{MIRROR}:8080/dl.k8s.io/kubelet") == "a kubelet"
+    assert machine("lab-start").returncode == 0, "twice"
+    assert "there is no lab other" in machine("lab-start", LAB="other").stderr
 
 
 @pytest.mark.lab
@@ -181,6 +194,22 @@ def test_bad_values_are_refused_with_the_way_out(
     assert refused.returncode == 1
     assert refused.stderr.startswith(f"ERROR machine.sh: {text}")
     assert "\n  do: " in refused.stderr
+
+
+@pytest.mark.parametrize("others", ["", "0123"])
+def test_purge_takes_the_images_unless_another_checkouts_lab_runs(
+    tmp_path: Path, others: str
+) -> None:
+    engine = tmp_path / "engine"
+    engine.write_text(
+        f'#!/bin/bash\necho "$*" >>{tmp_path}/calls\n'
+        f'case "$*" in "ps --all --quiet --filter label=kube-ha.lab") echo "{others}" ;;\n'
+        "images*) printf 'kube-ha-lab:%s\\n' current 9f2b ;; esac\n"
+    )
+    engine.chmod(0o755)
+    assert Lab(tmp_path, {"KUBE_HA_CONTAINER_ENGINE": str(engine)})("purge").returncode == 0
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert ("rmi kube-ha-lab:current kube-ha-lab:9f2b" in calls) == (not others)
 
 
 def test_this_computer_is_told_what_it_lacks(tmp_path: Path) -> None:
