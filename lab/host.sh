@@ -119,18 +119,24 @@ leave_disabled() {
 }
 
 # Debian asks this file before it starts a service at installation; 101 means no. An existing one is
-# the administrator's and stays.
+# the administrator's and stays, unless it carries our mark: left by a run that was killed.
+POLICY=/usr/sbin/policy-rc.d
+POLICY_MARK='# lab/host.sh of kube-ha, for the time of one installation'
 hold_services() {
-  local policy=/usr/sbin/policy-rc.d
-  if [[ -e $policy ]]; then return; fi
-  as_root sh -c "printf '#!/bin/sh\nexit 101\n' >$policy; chmod 755 $policy"
-  trap 'as_root rm -f /usr/sbin/policy-rc.d' EXIT
+  if [[ -e $POLICY ]] && ! grep -qxF "$POLICY_MARK" "$POLICY"; then return; fi
+  trap release_services EXIT
+  printf '#!/bin/sh\n%s\nexit 101\n' "$POLICY_MARK" | as_root install -m 755 /dev/stdin "$POLICY"
+}
+
+release_services() { # also what a killed run left, which would stop every service start on this computer
+  if grep -qxF "$POLICY_MARK" "$POLICY" 2>/dev/null; then as_root rm -f "$POLICY"; fi
 }
 
 install() {
   local module
   mkdir -p "$KUBE_HA_CACHE"
   if ! is_root; then check; fi
+  release_services
   install_packages
   if (($(inotify_instances) < INOTIFY_INSTANCES)); then
     as_root sysctl -qw "fs.inotify.max_user_instances=$INOTIFY_INSTANCES" || true # check names it

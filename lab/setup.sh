@@ -3,14 +3,12 @@
 # Idempotent: a second run takes seconds. Everything outside the checkout lies in KUBE_HA_CACHE.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export KUBE_HA_CACHE=${KUBE_HA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kube-ha}
+# shellcheck source=lab/engine.sh
+source lab/engine.sh
+export KUBE_HA_CACHE
 mkdir -p "$KUBE_HA_CACHE" .local/log
 
 say() { printf '%(%T)T %s\n' -1 "$*"; }
-die() {
-  printf 'ERROR setup: %s\n  do: %s\n' "$1" "$2" >&2
-  exit 1
-}
 
 python_environment() {
   local want
@@ -24,17 +22,43 @@ python_environment() {
 }
 
 # Runs a step beside the others; its lines go to the terminal as they come, its end is looked at by `collect`.
+# With job control it is a process group of its own, which can be ended as a whole; without, it would also ignore Ctrl-C.
 background() {
   local name=$1
   shift
-  "$@" &
+  set -m
+  "$@" </dev/null &
+  set +m
   steps[$!]=$name
 }
 declare -A steps=()
+
+steps_run() {
+  local pid
+  for pid in "${!steps[@]}"; do
+    if as_root kill -0 -- "-$pid" 2>/dev/null; then return 0; fi
+  done
+  return 1
+}
+
+# However this script ends, no build goes on under the user's next command. INT comes first: on it, what is half made is
+# taken away again.
+end_steps() {
+  local signal pid end
+  trap '' INT TERM HUP # a second Ctrl-C must not leave half of them
+  for signal in INT TERM KILL; do
+    for pid in "${!steps[@]}"; do as_root kill -s "$signal" -- "-$pid" 2>/dev/null || true; done
+    end=$((SECONDS + 10))
+    while steps_run && ((SECONDS < end)); do sleep 0.1; done
+  done
+}
+trap end_steps EXIT
+
 collect() {
   local pid failed=""
   for pid in "${!steps[@]}"; do
     if ! wait "$pid"; then failed+=" ${steps[$pid]}"; fi
+    unset "steps[$pid]"
   done
   [[ -z $failed ]] || die "failed:$failed (see above)" "mend what it says and run make setup again; what is done stays done"
 }
@@ -42,8 +66,7 @@ collect() {
 main() {
   local started=$SECONDS
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die "Python 3.11 or newer is needed, this is $(python3 --version)" "install it (Debian 12 and Ubuntu 24.04 have it)"
-  bash lab/host.sh install
-  bash lab/host.sh check
+  bash lab/host.sh install # ends with the check
   python_environment
   # The image is made of packages, the rest of compiling: side by side they share the two resources.
   background "machine image" bash lab/image/build.sh
