@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
-.PHONY: help setup dev up plan verify preflight clean bundle fmt check test e2e bench
+.PHONY: help setup dev plan verify preflight bundle clean fmt check test e2e bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ preflight: ## look at every machine of STACK (dev) and list all its problems; ch
 bundle: setup ## the air-gap bundle of the pinned versions
 	@$(PY) -m artifacts.bundle --link .local/bundle
 
-clean: ## destroy the dev cluster and whatever this checkout left; keeps the cache
+clean: ## destroy the dev cluster and whatever this checkout left, lab images too; keeps the cache
 	@bash lab/clean.sh
 
 fmt: ## format what can be formatted
@@ -39,3 +39,6 @@ test: setup ## fast tiers and the core stories on the lab
 e2e: setup ## every story, or one: STORY=name
 	@bash lab/host.sh install tests
 	@$(PY) -m tests.run all $(STORY)
+
+bench: setup ## time of a create against the bare path of its steps; let nothing else run here
+	@$(PY) -m bench.create
