@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from stacks.spec import SpecError, load
 from stacks.stack_file import StackFileError
 
 _ENVIRONMENT = Path(".env")
+_NO_STACK = "no stack named"  # the engine's words; its exit codes tell no reasons
 
 
 class StackError(Exception):
@@ -50,7 +52,8 @@ def read(name: str, *, applied: bool) -> Stack:
     by_config = {
         node.name: _of_config(node, wanted) for node in wanted.nodes if node.ssh is not None
     }
-    outputs = _outputs(name)
+    engine = _Engine(name)
+    outputs = engine.outputs()
     if not outputs and (applied or len(by_config) < len(wanted.nodes)):
         raise StackError(
             f"stack {name} has no outputs: it was never applied to its end\n"
@@ -63,7 +66,8 @@ def read(name: str, *, applied: bool) -> Stack:
             f"{', '.join(missing)}: in Pulumi.{name}.yaml, but not in the stack\n"
             f"  do: pulumi up --stack {name}"
         )
-    return Stack(plan=wanted, targets=targets, cluster_id=str(outputs.get("clusterId", "")))
+    cluster_id = str(outputs.get("clusterId") or engine.cluster_id())
+    return Stack(plan=wanted, targets=targets, cluster_id=cluster_id)
 
 
 def _plan(file: Path) -> Plan:
@@ -100,18 +104,50 @@ def _of_outputs(ssh: object) -> dict[str, Target]:
     }
 
 
-def _outputs(name: str) -> dict[str, object]:
-    """Outputs of the stack, secrets in clear; empty when it has none or there is no engine."""
-    environment = _environment()
-    pulumi = shutil.which("pulumi", path=environment.get("PATH"))
-    if pulumi is None:
-        return {}
-    command = [pulumi, "stack", "output", "--show-secrets", "--json", "--stack", name]
-    done = subprocess.run(command, env=environment, capture_output=True, check=False)
-    if done.returncode:
-        return {}
-    outputs: object = json.loads(done.stdout)
-    return outputs if isinstance(outputs, dict) else {}
+class _Engine:
+    """What the engine remembers of one stack; without an engine here, nothing."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._environment = _environment()
+        self._program = shutil.which("pulumi", path=self._environment.get("PATH"))
+
+    def outputs(self) -> dict[str, object]:
+        """Outputs of the stack, secrets in clear; empty when it has none. Raises StackError."""
+        found = self._ask("output", "--show-secrets", "--json")
+        return found if isinstance(found, dict) else {}
+
+    def cluster_id(self) -> str:
+        """What machines were marked with by a first `up` that failed, and so has no outputs.
+
+        Every phase has it among its values. Empty when none was started. Raises StackError.
+        """
+        stored = json.dumps(self._ask("export"))  # secrets are ciphertext there
+        found = re.search(r"\\nCLUSTER_ID=([0-9a-f]+)\\n", stored)
+        return found[1] if found else ""
+
+    def _ask(self, *words: str) -> object:
+        if self._program is None:
+            return None
+        command = [self._program, "stack", *words, "--stack", self._name, "--non-interactive"]
+        done = subprocess.run(
+            command,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode == 0:
+            answer: object = json.loads(done.stdout)
+            return answer
+        if _NO_STACK in done.stderr:
+            return None
+        said = done.stderr.strip().splitlines()
+        raise StackError(
+            f"stack {self._name} cannot be read: {said[-1] if said else 'no reason given'}\n"
+            f"  do: mend that, then see that this works: pulumi stack --stack {self._name}"
+        )
 
 
 def _environment() -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -169,3 +170,42 @@ def test_a_missing_stack_file_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StackError, match=r"Pulumi\.nope\.yaml: cannot be read"):
         stack.read("nope", applied=False)
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the stack prod, of adopted machines; its engine says what lies in files there.
+
+    On `stack WORD` that is said-WORD, or else it fails with the words in `said`.
+    """
+    config = {f"kube-ha:{key}": value for key, value in adopted().items()}
+    (tmp_path / "Pulumi.prod.yaml").write_text(json.dumps({"config": config}))
+    program = tmp_path / "pulumi"
+    program.write_text(
+        "#!/bin/bash\n[[ ! -f said-$2 ]] || { cat said-$2; exit 0; }\ncat said >&2; exit 1\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("PULUMI_BACKEND_URL", "file://state")
+    return tmp_path
+
+
+def test_a_stack_that_cannot_be_read_is_told_apart_from_one_never_applied(engine: Path) -> None:
+    (engine / "said").write_text("a warning\nerror: incorrect passphrase\n")
+    with pytest.raises(StackError, match="prod cannot be read: error: incorrect passphrase"):
+        stack.read("prod", applied=False)
+    (engine / "said").write_text("error: no stack named 'prod' found\n")
+    assert stack.read("prod", applied=False).cluster_id == ""
+    with pytest.raises(StackError, match="never applied to its end"):
+        stack.read("prod", applied=True)
+
+
+def test_machines_of_a_failed_first_up_are_known_as_ours(engine: Path) -> None:
+    (engine / "said-output").write_text("{}")
+    stdin = "NODE=master-1\nCLUSTER=prod\nCLUSTER_ID=8809fcb83621\nCONTAINER=0\n"
+    command = {"type": "command:remote:Command", "inputs": {"stdin": stdin}}
+    (engine / "said-export").write_text(json.dumps({"deployment": {"resources": [command]}}))
+    assert stack.read("prod", applied=False).cluster_id == "8809fcb83621"
+    (engine / "said-output").write_text('{"clusterId": "0123456789ab"}')
+    assert stack.read("prod", applied=False).cluster_id == "0123456789ab"
