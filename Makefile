@@ -3,7 +3,7 @@ PY := .venv/bin/python
 .PHONY: help setup dev plan verify preflight bundle clean fmt check test e2e bench
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## tools, engine, artefacts and machine image; seconds when they are there
 	@bash lab/setup.sh

@@ -51,8 +51,17 @@ destroy_dev() {
   source .env
   if pulumi stack select dev --non-interactive >/dev/null 2>&1; then
     pulumi cancel --yes --stack dev >/dev/null 2>&1 || true # a lock of a killed run, if there is one
-    pulumi destroy --stack dev --yes --skip-preview --non-interactive || printf 'destroy did not end well; the containers are removed by force\n' >&2
+    pulumi destroy --stack dev --yes --skip-preview --non-interactive || destroy_failed
   fi
+}
+
+# Containers can be removed by force; machines that were adopted keep their cluster, whose only state is here.
+destroy_failed() {
+  if ! grep -q '^ *provider: lab' Pulumi.dev.yaml; then
+    printf 'ERROR clean: stack dev is not of the lab and could not be destroyed; its state stays\n  do: mend what destroy said above, then make clean\n' >&2
+    exit 1
+  fi
+  printf 'destroy did not end well; the containers are removed by force\n' >&2
 }
 
 # The engine refuses a salt of another passphrase. Stacks that this backend does not know have another one, and keep it.

@@ -72,6 +72,14 @@ create() { # create NAME ADDRESS OPTION...: a container in the lab's network wit
     --security-opt label=disable "${options[@]}" "$@" >/dev/null
 }
 
+# A lab of that name that another checkout made, and that still exists, is not taken over.
+refuse_foreign_lab() {
+  local owner
+  owner=$(label "kube-ha-$LAB-mirror" checkout || true) # no lab, no owner
+  if [[ -z $owner || $owner == "$CHECKOUT" || ! -d $owner ]]; then return; fi
+  die "lab $LAB belongs to the checkout $owner" "run make clean there, or give this stack another cluster name and subnet"
+}
+
 network_up() {
   local network=kube-ha-$LAB format='{{range .IPAM.Config}}{{.Subnet}}{{end}}' subnet='' options=() output
   if [[ $ENGINE == podman ]]; then format='{{range .Subnets}}{{.Subnet}}{{end}}'; fi
@@ -237,6 +245,7 @@ lab_verb() {
   case $VERB in
     lab-up)
       need LAB SUBNET BUNDLE
+      refuse_foreign_lab
       network_up
       mirror_up
       echo "mirror $(mirror_address)"
