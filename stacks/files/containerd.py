@@ -73,12 +73,14 @@ def config(plan: Plan) -> str:
 def hosts(plan: Plan) -> dict[str, str]:
     """/etc/containerd/certs.d/<upstream registry>/hosts.toml by upstream registry.
 
-    Empty without a mirror: containerd then asks upstream.
+    Empty without a mirror: containerd then asks upstream. The mirror is the server itself and no
+    `[host]` before it: containerd asks the server last, so upstream there would be a way around
+    the mirror, and without `server` it takes upstream for it (containerd's hosts.md).
     """
     if plan.mirror is None:
         return {}
-    mirror = f'[host."{plan.mirror.registry}"]\n  capabilities = ["pull", "resolve"]\n'
-    return {name: f'server = "https://{name}"\n\n{mirror}' for name in UPSTREAM_REGISTRIES}
+    text = f'server = "{plan.mirror.registry}"\ncapabilities = ["pull", "resolve"]\n'
+    return dict.fromkeys(UPSTREAM_REGISTRIES, text)
 
 
 def unit(plan: Plan) -> str:
