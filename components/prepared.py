@@ -157,6 +157,7 @@ def preflight_values(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[
         for other in plan.nodes
         if (other.is_master or other.is_etcd) and other.name != node.name
     ]
+    network = plan.spec.network
     return {
         "ROLES": " ".join(node.roles),
         "ADDRESS": node.address,
@@ -164,7 +165,7 @@ def preflight_values(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[
         "PORTS": " ".join(str(port) for port in _ports(node)),
         "PEERS": " ".join(peers),
         "SOURCES": " ".join(sources),
-        "VXLAN": "1" if plan.spec.network.backend == "vxlan" else "",
+        "VXLAN": "1" if network.plugin == "flannel" and network.backend == "vxlan" else "",
         "MIN_CPUS": "2" if node.is_master else "1",
         "MIN_MEMORY_MIB": "1700" if node.is_master else "900" if node.in_kubernetes else "400",
         "MIN_DISK_GIB": "8" if node.in_kubernetes else "4",

@@ -1,0 +1,26 @@
+"""What preflight is told to look for on a machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from components.prepared import preflight_values
+from stacks import artifacts
+from tests.unit.configs import adopted, planned
+
+
+@pytest.mark.parametrize(
+    ("plugin", "backend", "wanted"),
+    [
+        ("flannel", "vxlan", "1"),
+        ("flannel", "host-gw", ""),
+        ("none", "vxlan", ""),
+        ("none", "host-gw", ""),
+    ],
+)
+def test_vxlan_is_needed_by_flannel_with_that_backend_alone(
+    plugin: str, backend: str, wanted: str
+) -> None:
+    plan = planned(adopted({"network": {"plugin": plugin, "backend": backend}}))
+    files = artifacts.files(plan, "amd64")
+    assert preflight_values(plan, plan.workers[0], files)["VXLAN"] == wanted
