@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,6 @@ if TYPE_CHECKING:
     from stacks.settings import AuditSpec
     from stacks.spec import Spec
 
-MAX_POLICY_BYTES = 6000  # of JSON: the policy travels to masters in one command of 8 KB
-
 # Flags that kubeadm or this program writes: flag -> the config key to use, or why there is none.
 _CERTIFICATES = "is set by the PKI; its files are made by this program"
 _NETWORK = "follows from cluster.podCidr and cluster.serviceCidr"
@@ -22,6 +19,7 @@ _API_SERVER = {
     "admission-control-config-file": "is not shipped to masters",
     "advertise-address": "is the node's address",
     "allow-privileged": "is set by kubeadm",
+    "anonymous-auth": "probes, HAProxy's checks and the node scripts ask without a certificate",
     "audit-log-maxage": "use controlPlane.audit.maxAgeDays",
     "audit-log-maxbackup": "use controlPlane.audit.maxBackups",
     "audit-log-maxsize": "use controlPlane.audit.maxSizeMib",
@@ -161,11 +159,6 @@ def _audit(audit: AuditSpec) -> list[Problem]:
             for index, rule in enumerate(rules)
             if not isinstance(rule, dict) or rule.get("level") not in levels
         ]
-    length = len(json.dumps(policy))
-    if length > MAX_POLICY_BYTES:
-        out.append(
-            Problem(path, f"has {length} bytes; at most {MAX_POLICY_BYTES} travel to a node")
-        )
     return out
 
 

@@ -46,7 +46,22 @@ def warnings(spec: Spec) -> list[Problem]:
         for place in inventory.places(spec)
         if place.host is not None and place.host.host_key is None
     ]
-    return out
+    return out + _second_choice(spec)
+
+
+def _second_choice(spec: Spec) -> list[Problem]:
+    """Host keys that most machines never show: one warning, however many there are."""
+    keys = {p.name: p.host.host_key for p in inventory.places(spec) if p.host is not None}
+    if spec.machines.ssh.bastion is not None:
+        keys["the bastion"] = spec.machines.ssh.bastion.host_key
+    names = [name for name, key in keys.items() if key and not key.startswith("ecdsa-")]
+    if not names:
+        return []
+    text = (
+        "a hostKey that is no ECDSA key matches only where the machine has none; "
+        f"see `ssh-keyscan -t ecdsa ADDRESS` ({_some(names)})"
+    )
+    return [Problem("pools", text)]
 
 
 def _kubernetes(spec: Spec) -> list[Problem]:
@@ -125,7 +140,7 @@ def _machines(spec: Spec) -> list[Problem]:
 
 
 _NO_HOST_KEY = (
-    "is missing; run `ssh-keyscan -t ed25519 {}`, compare it with the machine's console, and write "
+    "is missing; run `ssh-keyscan -t ecdsa {}`, compare it with the machine's console, and write "
     "it here (or, unprotected, set machines.ssh.insecureIgnoreHostKey: true)"
 )
 

@@ -166,7 +166,7 @@ class ProxySpec(Section):
     http: BaseUrl | None = Field(None, description="proxy for downloads over http")
     https: BaseUrl | None = Field(None, description="proxy for downloads over https and for images")
     no_proxy: tuple[NoProxy, ...] = Field(
-        (), description="reached without proxy, besides nodes, pods and services"
+        (), description="reached without proxy, besides pods, services and the mirror"
     )
 
 

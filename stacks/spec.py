@@ -94,7 +94,8 @@ class SshSpec(Section):
 
 class LabSpec(Section):
     subnet: Cidr = Field(
-        "10.92.0.0/24", description="network of the lab: .1 this computer, .2 mirror"
+        "10.92.0.0/24",
+        description="network of the lab; its first address is this computer, its second the mirror",
     )
 
 
@@ -184,9 +185,19 @@ def load(raw: Mapping[str, object], *, read_keys: bool = True) -> Spec:
         if read_keys:
             late += ssh_keys.problems(spec)
         found += problems.unrelated(late, to=found)
+    if spec is not None and not found:
+        found += _sizes(spec)
     if found or spec is None:
         raise SpecError(sorted(set(found)))
     return spec
+
+
+def _sizes(spec: Spec) -> list[Problem]:
+    """Problems of what the plan becomes on machines; `spec` is right in everything else."""
+    # Not at the top: a plan is made of what this module defines.
+    from stacks import check_sizes, plan
+
+    return check_sizes.problems(plan.plan(spec))
 
 
 def _parse(raw: Mapping[str, object]) -> tuple[list[Problem], Spec | None]:

@@ -179,8 +179,8 @@ def host_key(text: str) -> str:
         raise ValueError(f"{_short(text)} is a line of known_hosts; leave out its first word")
     if len(parts) < 2 or parts[0] not in KEY_TYPES:
         raise ValueError(
-            f"{_short(text)} is no OpenSSH public key; write 'ssh-ed25519 AAAA...', "
-            "as `ssh-keyscan -t ed25519 ADDRESS` shows it, compared with the machine's console"
+            f"{_short(text)} is no OpenSSH public key; write 'ecdsa-sha2-nistp256 AAAA...', "
+            "as `ssh-keyscan -t ecdsa ADDRESS` shows it, compared with the machine's console"
         )
     try:
         blob = base64.b64decode(parts[1], validate=True)

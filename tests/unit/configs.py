@@ -52,10 +52,11 @@ def host(pool: str, ordinal: int) -> dict[str, object]:
 
 
 def host_key(number: int) -> str:
-    """A well-formed ed25519 public key; another one for each number."""
-    kind = b"ssh-ed25519"
-    blob = len(kind).to_bytes(4) + kind + (32).to_bytes(4) + number.to_bytes(32)
-    return f"ssh-ed25519 {base64.b64encode(blob).decode()}"
+    """A well-formed ECDSA public key; another one for each number."""
+    kind = "ecdsa-sha2-nistp256"
+    parts = (kind.encode(), b"nistp256", b"\4" + number.to_bytes(64))
+    blob = b"".join(len(part).to_bytes(4) + part for part in parts)
+    return f"{kind} {base64.b64encode(blob).decode()}"
 
 
 def edited(raw: Mapping[str, object], edits: Mapping[str, object]) -> dict[str, object]:

@@ -155,6 +155,29 @@ def test_hosts_that_are_not_pinned_are_warned_of() -> None:
     assert made.warnings == (("pools.worker.hosts[0]", text),)
 
 
+def test_host_keys_that_most_machines_never_show_are_warned_of_once() -> None:
+    ed25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAB"
+    other = ed25519[:-1] + "C"
+    bastion = {"address": "bastion.example.com", "hostKey": ed25519}
+    edits = {
+        "machines.ssh.bastion": bastion,
+        "pools.worker.hosts.0.hostKey": ed25519,
+        "pools.worker.hosts.1.hostKey": other,
+    }
+    text = (
+        "a hostKey that is no ECDSA key matches only where the machine has none; "
+        "see `ssh-keyscan -t ecdsa ADDRESS` (the bastion, worker-1, worker-2)"
+    )
+    assert planned(adopted(edits)).warnings == (("pools", text),)
+    assert planned(adopted()).warnings == ()
+
+
+def test_the_mirror_of_the_lab_is_the_second_address_of_its_subnet() -> None:
+    made = planned(lab({"machines.lab.subnet": "10.92.0.128/25"}))
+    assert made.mirror is not None
+    assert made.mirror.registry == "http://10.92.0.130:5000"
+
+
 def test_a_node_is_found_by_name() -> None:
     made = planned(lab())
     assert made.node("master-2") is made.masters[1]

@@ -17,6 +17,10 @@ from stacks.spec import Spec, SpecError, load
 from stacks.transition import TransitionError, check, memory
 from tests.unit.configs import adopted, edited, host, lab, planned
 
+# Seconds say nothing: the computer may be busy.
+settings.register_profile("busy", deadline=None)
+settings.load_profile("busy")
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),

@@ -1,0 +1,160 @@
+"""What travels to a machine fits in one command, or the config is refused with the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from components import script
+from stacks import check_sizes
+from stacks.spec import SpecError, load
+from tests.plan.settled import Stacks
+from tests.unit.configs import adopted, host, lab, planned
+
+LIMIT = check_sizes.STDIN_LIMIT
+Config = dict[str, object]
+
+
+def with_policy(rules: int) -> Config:
+    """An audit policy of that many rules."""
+    listed = [
+        {"level": "Metadata", "users": [f"it's:robot-{number:04}"], "verbs": ["get"]}
+        for number in range(rules)
+    ]
+    policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": listed}
+    return lab({"controlPlane.audit.policy": policy})
+
+
+def labelled(nodes: int) -> Config:
+    """Workers of which each has a label of its own."""
+    return lab(
+        {
+            "cluster.podCidr": "10.128.0.0/12",
+            "machines.lab.subnet": "10.92.0.0/16",
+            "pools.worker.count": nodes,
+            "pools.worker.taints": [{"key": "example.com/gpu", "effect": "NoSchedule"}],
+            "nodes": {
+                f"worker-{number}": {"labels": {"example.com/rack": f"{'r' * 50}{number}"}}
+                for number in range(1, nodes + 1)
+            },
+        }
+    )
+
+
+def named(nodes: int) -> Config:
+    """Workers whose names do not count on."""
+    hosts = [
+        host("worker", 1000 + number)
+        | {"name": f"{'w' * 50}{number:03}x", "address": f"198.51.100.{number}"}
+        for number in range(1, nodes + 1)
+    ]
+    return adopted({"pools.worker.hosts": hosts})
+
+
+def problems(raw: Config) -> list[tuple[str, str]]:
+    with pytest.raises(SpecError) as caught:
+        load(raw)
+    return [(path, text) for path, text in caught.value.problems]
+
+
+def most(config: Callable[[int], Config], top: int) -> int:
+    """The greatest number up to `top` with which the config is accepted."""
+    low, high = 0, top
+    while low < high:
+        middle = (low + high + 1) // 2
+        try:
+            load(config(middle))
+        except SpecError:
+            high = middle - 1
+        else:
+            low = middle
+    return low
+
+
+def test_the_limit_is_that_of_the_command() -> None:
+    assert script.STDIN_LIMIT == LIMIT
+
+
+@pytest.mark.parametrize(
+    ("config", "top"),
+    [(with_policy, 200), (labelled, 300), (named, 250)],
+    ids=["policy", "labels", "names"],
+)
+def test_the_biggest_accepted_config_fits_and_little_is_wasted(
+    config: Callable[[int], Config], top: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    count = most(config, top)
+    assert 0 < count < top
+    raw = config(count)
+    run = Stacks(tmp_path_factory.mktemp("checkout")).settled(raw)[1]
+    real = {each.name: len(each.text("stdin").encode()) for each in run.commands}
+    plan = planned(raw)
+    masters = max(real[f"{plan.spec.cluster.name}-{node.name}-master"] for node in plan.masters)
+    nodes = real[f"{plan.spec.cluster.name}-nodes"]
+    assert max(real.values()) <= LIMIT
+    assert 0 <= sum(check_sizes.master_sizes(plan)) - masters < check_sizes.OTHER_VALUES
+    assert 0 <= check_sizes.nodes_size(plan) - nodes < check_sizes.OTHER_VALUES
+
+
+def test_an_audit_policy_that_does_not_fit_is_refused_with_the_room_there_is() -> None:
+    [(path, text)] = problems(with_policy(200))
+    assert path == "controlPlane.audit.policy"
+    size, room = (int(word) for word in text.split() if word.isdigit())
+    assert text == f"takes {size} bytes on a master, where {room} are left; use fewer, wider rules"
+    assert size > room > LIMIT / 2
+
+
+def test_flags_that_do_not_fit_are_refused() -> None:
+    flags = {f"flag-{number}": "x" * 1000 for number in range(9)}
+    [(path, text)] = problems(lab({"controlPlane.apiServerArgs": flags}))
+    assert path == "controlPlane"
+    assert text.endswith(
+        f"bytes on a master, {LIMIT} fit; shorten apiServerArgs, controllerManagerArgs, "
+        "schedulerArgs or certSans"
+    )
+
+
+def test_without_audit_its_policy_takes_no_room() -> None:
+    assert check_sizes.master_sizes(planned(lab({"controlPlane.audit.enabled": False})))[1] == 0
+    assert check_sizes.master_sizes(planned(lab()))[1] > 0
+
+
+def test_too_many_nodes_with_labels_of_their_own_are_refused() -> None:
+    [(path, text)] = problems(labelled(300))
+    assert path == "nodes"
+    assert text.endswith(
+        f"bytes with these exceptions, {LIMIT} fit; "
+        "put nodes with the same labels and taints in a pool of their own"
+    )
+
+
+def test_too_many_names_that_do_not_count_are_refused() -> None:
+    [(path, text)] = problems(named(250))
+    assert path == "pools"
+    assert text.endswith(
+        f"bytes, {LIMIT} fit; use names that count (worker-1, worker-2, ...), "
+        "which are listed as one, and fewer or shorter labels and taints"
+    )
+
+
+def test_a_thousand_names_that_count_take_little() -> None:
+    raw = lab(
+        {
+            "cluster.podCidr": "10.128.0.0/12",
+            "machines.lab.subnet": "10.92.0.0/16",
+            "pools.worker.count": 1000,
+        }
+    )
+    assert check_sizes.nodes_size(planned(raw)) < 1000
+
+
+@settings(deadline=None)  # the computer may be busy
+@given(
+    st.lists(st.from_regex(r"[ab]-?(0|[1-9][0-9]{0,2}|0[0-9]|[ab])?", fullmatch=True), unique=True)
+)
+def test_names_are_never_taken_for_shorter_than_they_are(names: list[str]) -> None:
+    written = script.ranges(tuple(names))
+    assert check_sizes.names_size(names) == (len(f"{written},") if names else 0)
