@@ -182,7 +182,7 @@ def _ssh(step: Step, folder: Path) -> list[str]:
 def plain(value: object) -> object:
     """A value of an export with its secrets unpacked."""
     if isinstance(value, dict):
-        if _SECRET in value:
+        if _SECRET in value and "plaintext" in value:  # archives carry the mark too
             unpacked: object = json.loads(value["plaintext"])
             return plain(unpacked)
         return {key: plain(item) for key, item in value.items()}
