@@ -11,8 +11,9 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from stacks.check_sizes import STDIN_LIMIT
+
 FOLDER = Path(__file__).parent / "scripts"
-STDIN_LIMIT = 8192  # bytes; a stdin stands in the state twice
 
 
 def render(values: Mapping[str, str]) -> str:

@@ -15,7 +15,7 @@ from stacks.plan import ETCD_CLIENT_PORT, Node, Plan
 from stacks.problems import Problem
 from stacks.spec import TaintSpec
 
-STDIN_LIMIT = 8192  # as components/script.py has it
+STDIN_LIMIT = 8192  # bytes of one command; a stdin stands in the state twice
 OTHER_VALUES = 500  # names of values, of cluster and node, sums, a master's taint: at most 450
 _SUM = 16  # of what a node should be
 _NO_NUMBER = -2  # not the one before 0

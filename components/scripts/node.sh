@@ -44,7 +44,10 @@ runtime() {
   install_archive cni-plugins "$url" "$sum" /opt/cni/bin 0
   mkdir -p /etc/cni/net.d
   put 644 /etc/containerd/config.toml <<<"$CONTAINERD_CONFIG"
-  # Read by containerd at every pull: no restart needed.
+  # Read by containerd at every pull: no restart needed. One of a mirror that left the config would go on sending pulls there.
+  for host in ghcr.io registry.k8s.io; do
+    if [[ $'\n'$REGISTRY_HOSTS != *$'\n'"$host"$'\t'* ]]; then rm -f "/etc/containerd/certs.d/$host/hosts.toml"; fi
+  done
   while IFS=$'\t' read -r host text; do
     if [[ -z $host ]]; then continue; fi
     text=$(base64 -d <<<"$text")
