@@ -74,10 +74,6 @@ def most(config: Callable[[int], Config], top: int) -> int:
     return low
 
 
-def test_the_limit_is_that_of_the_command() -> None:
-    assert script.STDIN_LIMIT == LIMIT
-
-
 @pytest.mark.parametrize(
     ("config", "top"),
     [(with_policy, 200), (labelled, 300), (named, 250)],
