@@ -30,7 +30,7 @@ fmt: ## format what can be formatted
 	@$(PY) -m ruff format . && $(PY) -m ruff check --fix . && .venv/bin/shfmt -i 2 -ci -w $$(git ls-files '*.sh')
 
 check: ## lint and types; changes nothing
-	@$(PY) -m ruff format --check . && $(PY) -m ruff check . && $(PY) -m mypy && .venv/bin/shfmt -i 2 -ci -d $$(git ls-files '*.sh') && .venv/bin/shellcheck -x $$(git ls-files '*.sh')
+	@$(PY) -m ruff format --check . && $(PY) -m ruff check . && $(PY) -m mypy . && .venv/bin/shfmt -i 2 -ci -d $$(git ls-files '*.sh') && .venv/bin/shellcheck -x $$(git ls-files '*.sh')
 
 test: setup ## fast tiers and the core stories on the lab
 	@bash lab/host.sh install tests
