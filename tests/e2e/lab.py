@@ -69,17 +69,27 @@ def networks(label: str = "kube-ha.lab") -> list[str]:
     return sorted(words.split())
 
 
+def owner(lab: str) -> str:
+    """The checkout that made this lab; empty where there is no such lab."""
+    template = '{{index .Labels "kube-ha.checkout"}}'
+    try:
+        return engine("network", "inspect", f"kube-ha-{lab}", "--format", template).strip()
+    except LabError:
+        return ""
+
+
 def of_tests() -> list[str]:
     """Labs of this checkout's tests that have a network; machines cannot be without one."""
     mark = f"kube-ha-{PREFIX}"
-    ours = networks(f"kube-ha.checkout={ROOT}")
-    return [name.removeprefix("kube-ha-") for name in ours if name.startswith(mark)]
+    labs = [name.removeprefix("kube-ha-") for name in networks() if name.startswith(mark)]
+    return [lab for lab in labs if owner(lab) == str(ROOT)]
 
 
 def free(lab: str) -> None:
-    """Remove machines, mirror and network of one test lab, if this checkout made it."""
+    """Remove machines, mirror and network of one test lab. Raises LabError when it is another's."""
     if not lab.startswith(PREFIX):
         raise LabError(f"{lab} is no lab of the tests")
-    if f"kube-ha-{lab}" in networks() and lab not in of_tests():
-        raise LabError(f"lab {lab} was made from another checkout, whose tests may be running")
+    checkout = owner(lab)
+    if checkout not in ("", str(ROOT)) and Path(checkout).is_dir():
+        raise LabError(f"{lab} belongs to the tests of {checkout}, which may be running")
     machine_sh("lab-down", LAB=lab)
