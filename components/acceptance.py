@@ -14,6 +14,7 @@ from pulumi_command import remote
 
 from components import script
 from components.remote import Identity, Machine, after, attempt, converge
+from stacks import phases
 from stacks.files import acceptance as manifest
 from stacks.plan import ETCD_CLIENT_PORT, Node, Plan
 from stacks.transition import memory
@@ -49,8 +50,8 @@ class Acceptance(ComponentResource):
         # prove the cluster again.
         stamp = attempt(
             f"{plan.spec.cluster.name}-acceptance-attempt",
-            wanted=script.digest(
-                script.phase_sum("nodes"), script.phase_sum("gate"), plan_digest(plan)
+            wanted=phases.digest(
+                phases.script_sum("nodes"), phases.script_sum("gate"), plan_digest(plan)
             ),
             opts=ResourceOptions(parent=self),
         )
@@ -108,7 +109,7 @@ def plan_digest(plan: Plan) -> str:
     """Hash of everything wanted: every change has to pass the gate before it is remembered."""
     # Of pools only what became nodes: hosts listed in another order are no change.
     settings = plan.spec.model_dump_json(by_alias=True, exclude={"pools", "nodes"})
-    return script.digest(json.dumps(memory(plan), sort_keys=True), settings, repr(plan.nodes))
+    return phases.digest(json.dumps(memory(plan), sort_keys=True), settings, repr(plan.nodes))
 
 
 def _wanted(plan: Plan, applied: Mapping[str, Output[str]]) -> Output[str]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from pulumi import ComponentResource, Resource, ResourceOptions
 
-from components import script
 from components.remote import Identity, Machine, after, attempt, converge
+from stacks import phases
 from stacks.files.coredns import coredns
 from stacks.files.flannel import flannel
 from stacks.files.kube_proxy import kube_proxy
@@ -45,7 +45,7 @@ class Addons(ComponentResource):
         generation = str(args.plan.spec.converge.generation)
         stamp = attempt(
             f"{name}-attempt",
-            wanted=script.digest(script.phase_sum("addon"), manifest, generation),
+            wanted=phases.digest(phases.script_sum("addon"), manifest, generation),
             opts=ResourceOptions(parent=self),
         )
         return converge(

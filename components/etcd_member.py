@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from pulumi import ComponentResource, Input, Resource, ResourceOptions
 from pulumi_command import remote
 
-from components import key_files, script
+from components import key_files
 from components.pki import Pki
-from components.prepared import artefacts
 from components.remote import Identity, Machine, after, attempt, converge
+from stacks import desired, phases
 from stacks.artifacts import File
-from stacks.files import etcd
 from stacks.plan import Plan
 
 # Founding runs once in the life of a stack. Were it to follow changes, a later run on an emptied
@@ -70,8 +69,8 @@ class EtcdMember(ComponentResource):
             before.append(founded)
         stamp = attempt(
             f"{name}-attempt",
-            wanted=script.digest(
-                script.phase_sum("etcd-member"), *(str(value) for value in values.values())
+            wanted=phases.digest(
+                phases.script_sum("etcd-member"), *(str(value) for value in values.values())
             ),
             opts=ResourceOptions(parent=self),
         )
@@ -88,13 +87,7 @@ class EtcdMember(ComponentResource):
 
 
 def _values(args: EtcdMemberArgs) -> dict[str, Input[str]]:
-    plan, node = args.plan, args.machine.node
     return {
-        "ADDRESS": node.address,
-        "MEMBERS": " ".join(f"{member.name}={member.address}" for member in plan.etcd),
-        "ARTEFACTS": artefacts(args.files, ("etcd",)),
-        "ARCH_DIR": f"etcd-v{plan.versions.etcd}-linux-{node.arch}",
-        "GENERATION": str(plan.spec.converge.generation),
-        "ETCD_ENV": etcd.environment(plan, node).rstrip("\n"),
-        "ETCD_UNIT": etcd.unit(plan).rstrip("\n"),
+        **desired.of_member(args.plan, args.machine.node),
+        "ARTEFACTS": desired.artefacts(args.files, ("etcd",)),
     }

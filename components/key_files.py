@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pulumi import Input, Output, ResourceOptions
 from pulumi_command import remote
 
-from components import script
 from components.pki import Pki
 from components.remote import Identity, Machine, attempt, converge
+from stacks import phases
 from stacks.certificates import ETCD_PKI, KUBERNETES_PKI
 from stacks.files import apiserver
 from stacks.files.kubeadm import ENCRYPTION
@@ -105,8 +105,8 @@ def place(
     # itself.
     public = [file.text for file in files if not file.secret]
     wanted = Output.all(*public).apply(
-        lambda texts: script.digest(
-            script.phase_sum("pki"), str(generation), *(str(text) for text in texts)
+        lambda texts: phases.digest(
+            phases.script_sum("pki"), str(generation), *(str(text) for text in texts)
         )
     )
     stamp = attempt(f"{name}-attempt", wanted=wanted, opts=ResourceOptions(parent=opts.parent))

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 from pulumi_command import remote
 
-from components import key_files, script
+from components import key_files
 from components.pki import Pki
 from components.remote import Identity, Machine, after, attempt, converge
+from stacks import desired, phases
 from stacks.certificates import of_node
-from stacks.files import apiserver, kubeadm
 from stacks.plan import Plan
 
 
@@ -53,21 +53,15 @@ class Master(ComponentResource):
             )
         ]
         values: dict[str, Input[str]] = {
-            "ADDRESS": node.address,
-            "KUBEADM_CONFIG": kubeadm.init(args.plan, node).rstrip("\n"),
-            "AUDIT_POLICY": (
-                apiserver.audit_policy(args.plan).rstrip("\n")
-                if args.plan.spec.control_plane.audit.enabled
-                else ""
-            ),
+            **desired.of_master(args.plan, node),
             "CERTIFICATES": Output.all(
                 *(args.pki.leafs[leaf.name].cert for leaf in of_node(args.plan, node))
-            ).apply(lambda certs: script.digest(*certs)),
+            ).apply(lambda certs: phases.digest(*certs)),
             "APPLIED": args.applied,
         }
         wanted = Output.all(**values).apply(
-            lambda known: script.digest(
-                script.phase_sum("master"), *(known[key] for key in sorted(known))
+            lambda known: phases.digest(
+                phases.script_sum("master"), *(known[key] for key in sorted(known))
             )
         )
         stamp = attempt(f"{name}-attempt", wanted=wanted, opts=ResourceOptions(parent=self))

@@ -11,6 +11,7 @@ from pulumi import Input, Output, Resource, ResourceOptions
 from pulumi_command import remote
 
 from components import script
+from stacks import phases
 from stacks.plan import Node
 
 _SCRIPTS = "components/scripts"  # relative: the state must not depend on where the checkout lies
@@ -42,7 +43,7 @@ class Identity:
             "CLUSTER": self.cluster,
             "CLUSTER_ID": self.cluster_id,
             "CONTAINER": "1" if self.container else "0",
-            "SCRIPT_SUM": script.phase_sum(phase),
+            "SCRIPT_SUM": phases.script_sum(phase),
         }
 
 

@@ -1,19 +1,15 @@
 """Text that goes to a phase on a node.
 
-Quoted values, and the sums that tell which scripts they are for. Pure.
+Quoted values in shell syntax. Pure.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shlex
 from collections.abc import Mapping
-from pathlib import Path
 
 from stacks.check_sizes import STDIN_LIMIT
-
-FOLDER = Path(__file__).parent / "scripts"
 
 
 def render(values: Mapping[str, str]) -> str:
@@ -32,17 +28,6 @@ def render(values: Mapping[str, str]) -> str:
         msg = f"{size} bytes of values, {STDIN_LIMIT} are allowed; the biggest is {biggest}"
         raise ValueError(msg)
     return text
-
-
-def phase_sum(phase: str) -> str:
-    """Short hash of the scripts one phase is made of; run.sh compares it on the node."""
-    text = (FOLDER / "lib.sh").read_bytes() + (FOLDER / f"{phase}.sh").read_bytes()
-    return hashlib.sha256(text).hexdigest()[:16]
-
-
-def digest(*texts: str) -> str:
-    """Short hash of what a node should be."""
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
 def ranges(names: tuple[str, ...]) -> str:

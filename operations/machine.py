@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from components import script
+from stacks import phases
 from stacks.plan import Bastion, Ssh
 
 _DIAL_S = 15
@@ -80,7 +81,7 @@ def run(target: Target, phase: str, values: Mapping[str, str], *, limit_s: int) 
     text = "".join(
         [
             script.render(values),
-            *((script.FOLDER / f"{name}.sh").read_text() for name in ("lib", phase)),
+            *((phases.FOLDER / f"{name}.sh").read_text() for name in ("lib", phase)),
             "\nmain </dev/null\n",
         ]
     )

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from components.prepared import preflight_values
 from operations import machine, stack
 from operations.machine import Answer
 from operations.stack import Stack, StackError
-from stacks import artifacts
+from stacks import artifacts, desired
 from stacks.artifacts import ArtifactError
 from stacks.plan import Node
 
@@ -62,7 +61,7 @@ def ask(found: Stack) -> dict[str, Answer]:
     def one(node: Node) -> Answer:
         values = {
             **found.identity(node),
-            **preflight_values(plan, node, files[node.arch]),
+            **desired.preflight(plan, node, files[node.arch]),
             "REPORT": "1",
         }
         return machine.run(found.targets[node.name], "preflight", values, limit_s=_LIMIT_S)

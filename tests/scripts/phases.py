@@ -8,11 +8,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from components.prepared import preflight_values
 from operations import machine
 from operations.machine import Target
 from operations.stack import Stack
-from stacks import artifacts
+from stacks import artifacts, desired
 from stacks.plan import Plan, plan
 from stacks.spec import load
 from tests.e2e import config, lab
@@ -65,7 +64,7 @@ class Phases:
         node = self.plan.node(name)
         stack = Stack(plan=self.plan, targets={}, cluster_id="")
         files = artifacts.files(self.plan, node.arch, root=lab.ROOT)
-        return {**stack.identity(node), **preflight_values(self.plan, node, files), "REPORT": "1"}
+        return {**stack.identity(node), **desired.preflight(self.plan, node, files), "REPORT": "1"}
 
     def run(self, name: str, *, fails: bool = False) -> str:
         """Run the command `<lab>-<name>` on its machine; what it printed. Asserts that it ends well."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from components.prepared import preflight_values
-from stacks import artifacts
+from stacks import artifacts, desired
 from tests.unit.configs import adopted, planned
 
 
@@ -23,4 +22,4 @@ def test_vxlan_is_needed_by_flannel_with_that_backend_alone(
 ) -> None:
     plan = planned(adopted({"network": {"plugin": plugin, "backend": backend}}))
     files = artifacts.files(plan, "amd64")
-    assert preflight_values(plan, plan.workers[0], files)["VXLAN"] == wanted
+    assert desired.preflight(plan, plan.workers[0], files)["VXLAN"] == wanted

@@ -1,0 +1,182 @@
+"""What each phase makes of a node: its values by name, none of them secret, and the files they are.
+
+Commands send these values, the plan in words compares them, and the drift probe looks for the
+files. What cannot be known from the config alone is added where the command is made: the sums of
+downloads (ARTEFACTS), certificates, and what a node announces (APPLIED).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+
+from stacks.artifacts import File, images
+from stacks.files import apiserver, containerd, etcd, haproxy, kubeadm, kubelet, sysctl
+from stacks.plan import API_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT, LOCAL_API_PORT, Node, Plan
+
+# Where a value lies on the node. The phases know these paths; the lab's stories compare both.
+PATHS: Mapping[str, str] = {
+    "SYSCTL": "/etc/sysctl.d/90-kube-ha.conf",
+    "MODULES": "/etc/modules-load.d/kube-ha.conf",
+    "CONTAINERD_CONFIG": "/etc/containerd/config.toml",
+    "CONTAINERD_UNIT": "/etc/systemd/system/containerd.service",
+    "CONTAINERD_PROXY": "/etc/systemd/system/containerd.service.d/proxy.conf",
+    "KUBELET_UNIT": "/etc/systemd/system/kubelet.service",
+    "KUBELET_DROPIN": "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf",
+    "HAPROXY_CFG": "/etc/haproxy/haproxy.cfg",
+    "ETCD_ENV": "/etc/kube-ha/etcd/etcd.env",
+    "ETCD_UNIT": "/etc/systemd/system/etcd.service",
+    "KUBEADM_CONFIG": "/etc/kube-ha/kubeadm.yaml",
+    "AUDIT_POLICY": "/etc/kubernetes/audit-policy.yaml",
+}
+
+_WORKER_FILES = ("containerd", "runc", "cni-plugins", "kubeadm", "kubelet")
+_MASTER_FILES = (*_WORKER_FILES, "kubectl")
+_KUBERNETES_PACKAGES = (
+    "haproxy conntrack socat ethtool iptables nftables iproute2 kmod curl ca-certificates procps"
+)
+_ETCD_PACKAGES = "iproute2 curl ca-certificates procps"
+
+
+def files(plan: Plan, node: Node) -> dict[str, str]:
+    """Every file of ours on a node that holds no secret: path -> text, as the phases write it."""
+    values = _of_phases(plan, node)
+    found = {PATHS[name]: f"{text}\n" for name, text in values.items() if name in PATHS}
+    if node.in_kubernetes:
+        for host, text in containerd.hosts(plan).items():
+            found[f"/etc/containerd/certs.d/{host}/hosts.toml"] = text
+    if not values.get("CONTAINERD_PROXY"):
+        found.pop(PATHS["CONTAINERD_PROXY"], None)
+    return found
+
+
+def _of_phases(plan: Plan, node: Node) -> dict[str, str]:
+    values = of_node(plan, node)
+    if node.is_etcd:
+        values |= of_member(plan, node)
+    if node.is_master:
+        values |= of_master(plan, node)
+    return values
+
+
+def of_node(plan: Plan, node: Node) -> dict[str, str]:
+    """Values of the node phase, but for ARTEFACTS, CA_CRT and APPLIED."""
+    values = {
+        "ROLES": " ".join(node.roles),
+        "PACKAGES": _KUBERNETES_PACKAGES if node.in_kubernetes else _ETCD_PACKAGES,
+        "GENERATION": str(plan.spec.converge.generation),
+    }
+    if node.in_kubernetes:
+        values |= {
+            "SYSCTL": _text(sysctl.sysctl(plan)),
+            "MODULES": _text(sysctl.modules(plan)),
+            "CONTAINERD_CONFIG": _text(containerd.config(plan)),
+            "CONTAINERD_UNIT": _text(containerd.unit(plan)),
+            "CONTAINERD_PROXY": _text(containerd.proxy(plan)),
+            "REGISTRY_HOSTS": _registry_hosts(plan),
+            "KUBELET_UNIT": _text(kubelet.unit()),
+            "KUBELET_DROPIN": _text(kubelet.drop_in()),
+            # Not used by the script: it makes a node read its settings from the cluster again when
+            # they change.
+            "KUBELET_MAX_PODS": str(plan.spec.kubelet.max_pods),
+            "HAPROXY_CFG": _text(haproxy.local_api(plan)),
+            "PAUSE_IMAGE": images(plan)["pause"].ref,
+        }
+    return values | _proxy(plan)
+
+
+def of_member(plan: Plan, node: Node) -> dict[str, str]:
+    """Values of the etcd-member phase, but for ARTEFACTS and BOOTSTRAP."""
+    return {
+        "ADDRESS": node.address,
+        "MEMBERS": " ".join(f"{member.name}={member.address}" for member in plan.etcd),
+        "ARCH_DIR": f"etcd-v{plan.versions.etcd}-linux-{node.arch}",
+        "GENERATION": str(plan.spec.converge.generation),
+        "ETCD_ENV": _text(etcd.environment(plan, node)),
+        "ETCD_UNIT": _text(etcd.unit(plan)),
+    }
+
+
+def of_master(plan: Plan, node: Node) -> dict[str, str]:
+    """Values of the master phase, but for CERTIFICATES and APPLIED."""
+    audited = plan.spec.control_plane.audit.enabled
+    return {
+        "ADDRESS": node.address,
+        "KUBEADM_CONFIG": _text(kubeadm.init(plan, node)),
+        "AUDIT_POLICY": _text(apiserver.audit_policy(plan)) if audited else "",
+    }
+
+
+def preflight(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[str, str]:
+    """Values of the preflight phase; `make preflight` runs it with the same ones."""
+    first = "kubelet" if node.in_kubernetes else "etcd"
+    sources = [files[first].url]
+    if plan.mirror and node.in_kubernetes:
+        sources.append(f"{plan.mirror.registry}/v2/")
+    # Everybody dials masters and members; nobody has to reach all workers.
+    peers = [
+        f"{other.address}:{other.ssh.port if other.ssh else 22}"
+        for other in plan.nodes
+        if (other.is_master or other.is_etcd) and other.name != node.name
+    ]
+    network = plan.spec.network
+    return {
+        "ROLES": " ".join(node.roles),
+        "ADDRESS": node.address,
+        "ARCH": node.arch,
+        "PORTS": " ".join(str(port) for port in _ports(node)),
+        "PEERS": " ".join(peers),
+        "SOURCES": " ".join(sources),
+        "VXLAN": "1" if network.plugin == "flannel" and network.backend == "vxlan" else "",
+        "MIN_CPUS": "2" if node.is_master else "1",
+        "MIN_MEMORY_MIB": "1700" if node.is_master else "900" if node.in_kubernetes else "400",
+        "MIN_DISK_GIB": "8" if node.in_kubernetes else "4",
+        **_proxy(plan),
+    }
+
+
+def downloads(node: Node) -> tuple[str, ...]:
+    """Names of the files that the node phase fetches, as in artifacts/lock.yaml."""
+    if not node.in_kubernetes:
+        return ()
+    if not node.is_master:
+        return _WORKER_FILES
+    # A member's own phase brings etcd with all its tools.
+    return _MASTER_FILES if node.is_etcd else (*_MASTER_FILES, "etcd")
+
+
+def artefacts(files: Mapping[str, File], names: tuple[str, ...]) -> str:
+    """Lines `name url sum` for a phase's value ARTEFACTS.
+
+    The sum is a SHA-256 of the mirror's manifest; without a mirror `published:<url>` of upstream's.
+    """
+    return "\n".join(
+        f"{name} {file.url} {file.sha256 or f'published:{file.published}'}"
+        for name, file in ((name, files[name]) for name in names)
+    )
+
+
+def _text(file: str) -> str:
+    """A file's text as a value: the shell adds the last newline."""
+    return file.rstrip("\n")
+
+
+def _registry_hosts(plan: Plan) -> str:
+    return "\n".join(
+        f"{host}\t{base64.b64encode(text.encode()).decode()}"
+        for host, text in containerd.hosts(plan).items()
+    )
+
+
+def _proxy(plan: Plan) -> dict[str, str]:
+    lines = "\n".join(f"{key}={value}" for key, value in containerd.proxy_environment(plan))
+    return {"PROXY_ENV": lines}
+
+
+def _ports(node: Node) -> list[int]:
+    ports = [ETCD_CLIENT_PORT, ETCD_PEER_PORT] if node.is_etcd else []
+    if node.in_kubernetes:
+        ports += [LOCAL_API_PORT, 10250]
+    if node.is_master:
+        ports += [API_PORT, 10257, 10259]
+    return sorted(ports)
