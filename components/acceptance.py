@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
 from pulumi_command import remote
 
-from components import script
 from components.remote import Identity, Machine, after, attempt, converge
-from stacks import phases
+from stacks import names, phases
 from stacks.files import acceptance as manifest
 from stacks.plan import ETCD_CLIENT_PORT, Node, Plan
 from stacks.transition import memory
@@ -124,8 +123,8 @@ def _wanted(plan: Plan, applied: Mapping[str, Output[str]]) -> Output[str]:
         for node in nodes:
             groups.setdefault((node.pool, known[node.name]), []).append(node.name)
         return "\n".join(
-            f"{pool} {wanted} {script.ranges(tuple(names))}"
-            for (pool, wanted), names in sorted(groups.items())
+            f"{pool} {wanted} {names.ranges(group)}"
+            for (pool, wanted), group in sorted(groups.items())
         )
 
     return Output.all(**{node.name: applied[node.name] for node in nodes}).apply(lines)
@@ -150,9 +149,7 @@ def _lines(plan: Plan, words: Callable[[Node], str]) -> str:
     for node in plan.nodes:
         if node.in_kubernetes:
             groups.setdefault(words(node), []).append(node.name)
-    return "\n".join(
-        f"{script.ranges(tuple(names))}\t{text}" for text, names in sorted(groups.items())
-    )
+    return "\n".join(f"{names.ranges(group)}\t{text}" for text, group in sorted(groups.items()))
 
 
 def _etcd_endpoints(plan: Plan) -> str:

@@ -28,34 +28,3 @@ def render(values: Mapping[str, str]) -> str:
         msg = f"{size} bytes of values, {STDIN_LIMIT} are allowed; the biggest is {biggest}"
         raise ValueError(msg)
     return text
-
-
-def ranges(names: tuple[str, ...]) -> str:
-    """Names in the form that nodes.sh expands.
-
-    `worker-[1-998],spare-[3-3],db`, so that a thousand take few bytes.
-    """
-    numbered: dict[str, list[int]] = {}
-    plain: list[str] = []
-    for name in names:
-        match = re.fullmatch(r"(.*?)(0|[1-9][0-9]*)", name)
-        if match:
-            numbered.setdefault(match[1], []).append(int(match[2]))
-        else:
-            plain.append(name)
-    parts = [
-        f"{prefix}[{low}-{high}]"
-        for prefix in sorted(numbered)
-        for low, high in _runs(sorted(numbered[prefix]))
-    ]
-    return ",".join([*parts, *sorted(plain)])
-
-
-def _runs(numbers: list[int]) -> list[tuple[int, int]]:
-    runs: list[tuple[int, int]] = []
-    for number in numbers:
-        if runs and runs[-1][1] == number - 1:
-            runs[-1] = (runs[-1][0], number)
-        else:
-            runs.append((number, number))
-    return runs

@@ -6,10 +6,10 @@ that is right in everything else. Sizes are in bytes, never under the real ones.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Mapping
 
+from stacks import names
 from stacks.files import apiserver, kubeadm
 from stacks.plan import ETCD_CLIENT_PORT, Node, Plan
 from stacks.problems import Problem
@@ -18,7 +18,6 @@ from stacks.spec import TaintSpec
 STDIN_LIMIT = 8192  # bytes of one command; a stdin stands in the state twice
 OTHER_VALUES = 500  # names of values, of cluster and node, sums, a master's taint: at most 450
 _SUM = 16  # of what a node should be
-_NO_NUMBER = -2  # not the one before 0
 
 
 def problems(plan: Plan) -> list[Problem]:
@@ -76,10 +75,14 @@ def nodes_size(plan: Plan, *, with_exceptions: bool = True) -> int:
     taints: dict[str, list[str]] = {}
     for node in plan.nodes:
         if node.in_kubernetes:
-            own = node if with_exceptions else plan.spec.pools[node.pool]
+            pool = plan.spec.pools[node.pool]
+            own_labels = (
+                dict(node.labels) if with_exceptions else {**pool.labels, **node.zone_label}
+            )
+            own_taints = node.taints if with_exceptions else pool.taints
             pools.setdefault(f"{node.pool} {'0' * _SUM}", []).append(node.name)
-            labels.setdefault(_label_words(node, dict(own.labels)), []).append(node.name)
-            taints.setdefault(_taint_words(own.taints), []).append(node.name)
+            labels.setdefault(_label_words(node, own_labels), []).append(node.name)
+            taints.setdefault(_taint_words(own_taints), []).append(node.name)
     lists = sum(_lines_size(groups) for groups in (pools, labels, taints))
     members = sum(len(f"{node.name}={node.address} ") for node in plan.etcd)
     endpoints = sum(len(f"https://{node.address}:{ETCD_CLIENT_PORT},") for node in plan.etcd)
@@ -101,29 +104,7 @@ def _taint_words(taints: Iterable[TaintSpec]) -> str:
 
 def _lines_size(groups: Mapping[str, list[str]]) -> int:
     """A line for each group: its words, its names, a character between and one behind."""
-    return sum(len(words) + names_size(names) + 2 for words, names in groups.items())
-
-
-def names_size(names: Iterable[str]) -> int:
-    """Names with a comma behind each, those that count on taken as one: `worker-[1-998],db,`."""
-    total = 0
-    before = ("", _NO_NUMBER)
-    for prefix, number in sorted(map(_counted, names)):
-        digits = len(str(number))
-        if number == _NO_NUMBER:
-            total += len(f"{prefix},")
-        elif (prefix, number - 1) == before:
-            total += digits - len(str(number - 1))
-        else:
-            total += len(f"{prefix}[-],") + 2 * digits
-        before = (prefix, number)
-    return total
-
-
-def _counted(name: str) -> tuple[str, int]:
-    """A name and the number at its end, if any; zeros before it belong to the name."""
-    number = re.search(r"(0|[1-9][0-9]*)$", name)
-    return (name[: number.start()], int(number[0])) if number else (name, _NO_NUMBER)
+    return sum(len(words) + len(names.ranges(group)) + 2 for words, group in groups.items())
 
 
 def _quoted(text: str) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
 
-from stacks import check_pools, check_settings, inventory, versions
+from stacks import check_pools, check_settings, check_zones, inventory, versions
 from stacks.problems import Problem
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def problems(spec: Spec) -> list[Problem]:
         *_capacity(spec),
         *_machines(spec),
         *check_pools.problems(spec),
+        *check_zones.problems(spec, places),
         *_addresses(spec, places),
         *_duplicates(places),
         *_exceptions(spec, places),
@@ -40,10 +41,11 @@ def problems(spec: Spec) -> list[Problem]:
 
 def warnings(spec: Spec) -> list[Problem]:
     """What is allowed and seldom meant."""
-    out = list(check_pools.warnings(spec))
+    places = inventory.places(spec)
+    out = [*check_pools.warnings(spec), *check_zones.warnings(spec, places)]
     out += [
         Problem(place.path, f"{place.name}: the host key is not checked (insecureIgnoreHostKey)")
-        for place in inventory.places(spec)
+        for place in places
         if place.host is not None and place.host.host_key is None
     ]
     return out + _second_choice(spec)

@@ -40,6 +40,7 @@ FilePath = Annotated[str, AfterValidator(values.path), _text("file", values.PATH
 HostKey = Annotated[str, AfterValidator(values.host_key), _text("OpenSSH public key")]
 LabelKey = Annotated[str, AfterValidator(values.label_key), _text("label key")]
 LabelValue = Annotated[str, AfterValidator(values.label_value), _text("label value")]
+Zone = Annotated[str, AfterValidator(values.zone), _text("zone")]
 Flag = Annotated[str, AfterValidator(values.flag), _text("flag", values.FLAG)]
 FlagValue = Annotated[str, AfterValidator(values.flag_value), _text("flag value")]
 Port = Annotated[int, Field(ge=1, le=65535)]

@@ -11,6 +11,8 @@ if TYPE_CHECKING:  # spec.py runs the checks, and they ask for the places
     from stacks.fields import Role
     from stacks.spec import HostSpec, PoolSpec, Spec
 
+ZONE_LABEL = "topology.kubernetes.io/zone"  # by which the scheduler knows the zone of a node
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -21,6 +23,7 @@ class Place:
     pool: str
     ordinal: int  # lab: from 1; adopted: the number at the end of its name, 0 without one
     address: str
+    zone: str | None
     host: HostSpec | None  # None in the lab
 
 
@@ -44,6 +47,8 @@ def _of_pool(spec: Spec, name: str, pool: PoolSpec) -> list[Place]:
                 pool=name,
                 ordinal=ordinal,
                 address=str(IPv4Address(first + ordinal)),
+                # By its number, so that a machine keeps its zone whatever others come and go.
+                zone=pool.zones[(ordinal - 1) % len(pool.zones)] if pool.zones else None,
                 host=None,
             )
             for ordinal in range(1, (pool.count or 0) + 1)
@@ -55,6 +60,7 @@ def _of_pool(spec: Spec, name: str, pool: PoolSpec) -> list[Place]:
             pool=name,
             ordinal=_number_at_end(host.name),
             address=host.address,
+            zone=host.zone,
             host=host,
         )
         for index, host in enumerate(pool.hosts or ())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
 from stacks import checks, inventory, versions
-from stacks.inventory import Place
+from stacks.inventory import ZONE_LABEL, Place
 from stacks.spec import HostSpec, PoolSpec, Role, Spec, SshSpec, TaintSpec
 from stacks.versions import Versions
 
@@ -43,8 +44,9 @@ class Node:
     roles: tuple[Role, ...]  # sorted
     address: str  # IPv4
     arch: str  # amd64 | arm64
+    zone: str | None  # what fails together: a room, a rack, a zone of a cloud
     ssh: Ssh | None  # None in the lab: keys are made in the stack
-    labels: tuple[tuple[str, str], ...]  # sorted; pool and node exception merged
+    labels: tuple[tuple[str, str], ...]  # sorted; pool, node exception and zone merged
     taints: tuple[TaintSpec, ...]
 
     @property
@@ -63,6 +65,11 @@ class Node:
     @property
     def in_kubernetes(self) -> bool:
         return self.is_master or "worker" in self.roles
+
+    @property
+    def zone_label(self) -> dict[str, str]:
+        """The label that tells the scheduler the zone; empty without one, and without a Node."""
+        return {ZONE_LABEL: self.zone} if self.zone and self.in_kubernetes else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,17 +149,20 @@ def plan(spec: Spec) -> Plan:
 def _node(spec: Spec, place: Place) -> Node:
     pool = spec.pools[place.pool]
     exception = spec.nodes.get(place.name)
-    return Node(
+    node = Node(
         name=place.name,
         pool=place.pool,
         ordinal=place.ordinal,
         roles=tuple(sorted(pool.roles)),
         address=place.address,
         arch=pool.arch,
+        zone=place.zone,
         ssh=_ssh(spec.machines.ssh, place.host) if place.host is not None else None,
-        labels=tuple(sorted((pool.labels | (exception.labels if exception else {})).items())),
+        labels=(),
         taints=_taints(pool, exception.taints if exception else ()),
     )
+    labels = pool.labels | (exception.labels if exception else {}) | node.zone_label
+    return dataclasses.replace(node, labels=tuple(sorted(labels.items())))
 
 
 def _taints(pool: PoolSpec, own: tuple[TaintSpec, ...]) -> tuple[TaintSpec, ...]:

@@ -31,7 +31,9 @@ from stacks.fields import (
     Section,
     User,
     Version,
+    Zone,
 )
+from stacks.inventory import ZONE_LABEL
 from stacks.problems import Problem
 from stacks.settings import (
     ControlPlaneSpec,
@@ -122,6 +124,9 @@ class HostSpec(Section):
     user: User | None = Field(None, description="login name; default: machines.ssh.user")
     port: Port | None = Field(None, description="SSH port; default: machines.ssh.port")
     host_key: HostKey | None = Field(None, description="its public host key, 'type base64'")
+    zone: Zone | None = Field(
+        None, description=f"what it fails together with, a room say; becomes label {ZONE_LABEL}"
+    )
 
 
 class PoolSpec(Section):
@@ -139,6 +144,9 @@ class PoolSpec(Section):
         None,
         description="lab: address = subnet + offset + ordinal; default 10 for masters, "
         "50 for etcd alone, 100 for workers",
+    )
+    zones: tuple[Zone, ...] = Field(
+        (), description="lab: zones of the machines, by turns of their numbers; as hosts' zone"
     )
 
 

@@ -30,6 +30,8 @@ def plan(plan: Plan) -> str:
 def _row(node: Node) -> tuple[str, ...]:
     access = f"{node.ssh.user}@{node.address}:{node.ssh.port}" if node.ssh else node.address
     extra = [f"{key}={value}" for key, value in node.labels]
+    if node.zone and not node.zone_label:
+        extra.append(f"zone={node.zone}")  # no Kubernetes node has it as a label
     extra += [f"{taint.key}={taint.value}:{taint.effect}" for taint in node.taints]
     return (node.name, "+".join(node.roles), access, node.arch, " ".join(extra))
 

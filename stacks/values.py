@@ -226,6 +226,16 @@ def label_value(text: str) -> str:
     return text
 
 
+def zone(text: str) -> str:
+    """Name of a failure domain; it becomes a label's value."""
+    if not _QUALIFIED.fullmatch(text):
+        raise ValueError(
+            f"{_short(text)} is no name of a zone; use up to 63 letters, digits and - _ . between "
+            "them, as 'eu-central-1a' or 'room-2'"
+        )
+    return text
+
+
 def flag(text: str) -> str:
     """Name of a component's flag, without dashes before it."""
     if not FLAG.fullmatch(text):

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
 # Makes the list of Nodes what the config says, and waits for it: wanted ones registered with the wanted generation applied, Ready, labelled and tainted;
 # others evicted, their etcd member removed by the survivors, and deleted, before their machines are touched. Runs on a master.
-# Values: WANTED (lines "pool applied names", names as a-[1-3],b), LABELS (lines "names<TAB>key=value ..."), TAINTS (lines "names<TAB>key=value:effect ..."),
+# Values: WANTED (lines "pool applied names", names as a-[1-3],b-[2-8/3]), LABELS (lines "names<TAB>key=value ..."), TAINTS (lines "names<TAB>key=value:effect ..."),
 #   MEMBERS (words "name=address", wanted etcd members), ETCD_ENDPOINTS (comma list, as the apiserver's), STALL_S (give up when nothing moved for so long), NETWORK (1: nodes become Ready).
-expand() { # expand a-[1-3],b: one name a line
-  local part prefix from to
+expand() { # expand a-[1-3],b-[2-8/3],c: one name a line
+  local part prefix from to step
   for part in ${1//,/ }; do
-    if [[ $part =~ ^(.*)\[([0-9]+)-([0-9]+)\]$ ]]; then
-      prefix=${BASH_REMATCH[1]} from=${BASH_REMATCH[2]} to=${BASH_REMATCH[3]}
-      seq -f "$prefix%.0f" "$from" "$to"
+    if [[ $part =~ ^(.*)\[([0-9]+)-([0-9]+)(/([0-9]+))?\]$ ]]; then
+      prefix=${BASH_REMATCH[1]} from=${BASH_REMATCH[2]} to=${BASH_REMATCH[3]} step=${BASH_REMATCH[5]:-1}
+      seq -f "$prefix%.0f" "$from" "$step" "$to"
     else
       printf '%s\n' "$part"
     fi

@@ -13,6 +13,7 @@ from stacks.files.manifests import (
     service_account,
 )
 from stacks.files.yaml_text import documents
+from stacks.inventory import ZONE_LABEL
 from stacks.plan import Plan
 
 _NAMESPACE = "kube-system"
@@ -67,7 +68,10 @@ def coredns(plan: Plan) -> str:
                 "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
                 "template": {
                     "metadata": {"labels": _LABELS, "annotations": config_annotation(data)},
-                    "spec": _pod(f"registry.k8s.io/coredns/coredns:v{plan.versions.coredns}"),
+                    "spec": {
+                        **_pod(f"registry.k8s.io/coredns/coredns:v{plan.versions.coredns}"),
+                        **_spread(plan),
+                    },
                 },
             },
         },
@@ -114,6 +118,19 @@ def _pod(image: str) -> Document:
         "containers": [_container(image)],
         "volumes": [{"name": "config", "configMap": {"name": _NAME}}],
     }
+
+
+def _spread(plan: Plan) -> Document:
+    """Replicas in different zones, where there are zones and room in them."""
+    if not any(node.zone_label for node in plan.nodes):
+        return {}
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": ZONE_LABEL,
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": _LABELS},
+    }
+    return {"topologySpreadConstraints": [constraint]}
 
 
 def _leave_after_a_minute(why: str) -> Document:

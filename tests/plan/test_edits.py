@@ -90,6 +90,12 @@ LAB = [
         id="a taint is set by the list of nodes, not on the machine",
     ),
     pytest.param(
+        {},
+        {"pools.worker.zones": ["a", "b"]},
+        [*addons("coredns"), *GATE],
+        id="a zone is a label, and CoreDNS is spread over it",
+    ),
+    pytest.param(
         {"pools.master.count": 1},
         {"pools.master.count": 3},
         [

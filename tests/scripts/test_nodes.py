@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from components import script
+from stacks import names as name_lists
 from tests.scripts.shell import Shell
 
 VALUES = {
@@ -40,10 +40,11 @@ def changing(shell: Shell) -> list[str]:
         ["worker-1"],
         [f"worker-{number}" for number in range(1, 1001)],
         ["worker-1", "worker-3", "worker-10", "db", "a-b-7", "x9", "007", "node-08"],
+        [f"worker-{number}" for number in (1, 2, 3, 5, 8, 11, 14, 16, 18)],
     ],
 )
 def test_names_come_back_from_their_short_form(shell: Shell, names: list[str]) -> None:
-    short = script.ranges(tuple(names))
+    short = name_lists.ranges(names)
     out = shell.run(f"expand '{short}'", phase="nodes", values=VALUES)
     assert sorted(out.split()) == sorted(names)
 

@@ -152,6 +152,24 @@ def test_dns_has_two_replicas_on_two_nodes_where_there_are_two(
     assert "requiredDuringSchedulingIgnoredDuringExecution" in json.dumps(apart)
 
 
+def test_dns_is_spread_over_zones_where_there_are_some() -> None:
+    assert "topologySpreadConstraints" not in coredns(lab())
+    pools = {
+        "master": {"roles": ["etcd", "master"], "count": 3},
+        "worker": {"roles": ["worker"], "count": 2, "zones": ["a", "b"]},
+    }
+    pod = _pod(coredns(lab(pools=pools)), "Deployment")
+    constraint = _at(pod, "topologySpreadConstraints", 0)
+    assert _at(constraint, "topologyKey") == "topology.kubernetes.io/zone"
+    # Two in one zone are better than one.
+    assert _at(constraint, "whenUnsatisfiable") == "ScheduleAnyway"
+    assert _at(constraint, "labelSelector") == _at(
+        _one(coredns(lab(pools=pools)), "Deployment"), "spec", "selector"
+    )
+    etcd_alone = {"roles": ["etcd"], "count": 1, "zones": ["a"]}
+    assert "topologySpread" not in coredns(lab(pools={**pools, "worker": etcd_alone}))
+
+
 def test_etcd_machines_are_no_place_for_dns() -> None:
     only_master = {
         "etcd": {"roles": ["etcd"], "count": 3},

@@ -6,9 +6,10 @@ import time
 
 import pytest
 
+from stacks import text as words
 from stacks.plan import Bastion, Mirror, Node, plan
 from stacks.spec import load
-from tests.unit.configs import GONE, adopted, host, host_key, lab, planned
+from tests.unit.configs import GONE, adopted, edited, host, host_key, lab, planned
 
 
 def addresses(nodes: tuple[Node, ...]) -> dict[str, str]:
@@ -130,6 +131,45 @@ def test_labels_and_taints_of_pool_and_node_are_merged() -> None:
     ]
 
 
+ZONE = "topology.kubernetes.io/zone"
+
+
+def zones(nodes: tuple[Node, ...]) -> dict[str, str | None]:
+    return {node.name: node.zone for node in nodes}
+
+
+def test_lab_machines_take_turns_in_their_zones_by_number() -> None:
+    raw = lab({"pools.master.zones": ["a", "b", "c"], "pools.worker.zones": ["x", "y"]})
+    made = planned(raw)
+    assert zones(made.masters) == {"master-1": "a", "master-2": "b", "master-3": "c"}
+    assert zones(made.workers) == {"worker-1": "x", "worker-2": "y"}
+    more = planned(edited(raw, {"pools.worker.count": 4}))
+    assert zones(more.workers)["worker-3"] == "x"
+    assert zones(made.workers).items() <= zones(more.workers).items()
+
+
+def test_a_zone_is_a_label_of_the_node_as_others_are() -> None:
+    raw = adopted({"pools.worker.hosts.0.zone": "room-2", "pools.worker.labels": {"a": "b"}})
+    one, two = planned(raw).workers
+    assert one.labels == (("a", "b"), (ZONE, "room-2"))
+    assert two.labels == (("a", "b"),)
+    assert (one.zone, two.zone) == ("room-2", None)
+
+
+def test_an_etcd_machine_has_a_zone_but_no_node_to_label() -> None:
+    raw = lab(
+        {
+            "pools.etcd": {"roles": ["etcd"], "count": 3, "zones": ["a", "b", "c"]},
+            "pools.master": {"roles": ["master"], "count": 3},
+        }
+    )
+    made = planned(raw)
+    assert made.node("etcd-2").zone == "b"
+    assert made.node("etcd-2").labels == ()
+    assert made.warnings == ()
+    assert "etcd-2    etcd    10.92.0.52   amd64  zone=b\n" in words.plan(made)
+
+
 WARNINGS = [
     ({}, []),
     ({"pools.master.count": 1}, []),
@@ -140,12 +180,22 @@ WARNINGS = [
         {"pools.etcd": {"roles": ["etcd"], "count": 3}, "pools.master": {"roles": ["master"], "count": 2}},
         ["2 masters: planned work on one leaves a single one; use 3"],
     ),
+    ({"pools.master.zones": ["a", "b", "c"]}, []),
+    ({"pools.worker.zones": ["a"]}, ["3 of 3 etcd members have no zone (master-1, master-2, master-3): what the loss of a zone costs is not known; give each one"]),
+    ({"pools.master.zones": ["a", "b"]}, ["zone a holds 2 of 3 etcd members: with it the quorum is lost, and the API; spread them over 3 zones, at most 1 in each"]),
+    ({"pools.master": {"roles": ["etcd", "master"], "count": 5, "zones": ["b", "a", "c"]}}, []),
+    ({"pools.master": {"roles": ["etcd", "master"], "count": 5, "zones": ["a", "b"]}}, ["zone a holds 3 of 5 etcd members: with it the quorum is lost, and the API; spread them over 3 zones, at most 2 in each"]),
+    ({"pools.master": {"roles": ["etcd", "master"], "count": 1, "zones": ["a", "b"]}}, ["zone a holds 1 of 1 etcd members: with it the quorum is lost, and the API; use 3 members in 3 zones"]),
+    (
+        {"pools.etcd": {"roles": ["etcd"], "count": 1, "zones": ["c"]}, "pools.master": {"roles": ["etcd", "master"], "count": 2}},
+        ["2 masters: planned work on one leaves a single one; use 3", "2 of 3 etcd members have no zone (master-1, master-2): what the loss of a zone costs is not known; give each one"],
+    ),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("edits", "texts"), WARNINGS)
 def test_what_is_seldom_meant_is_warned_of(edits: dict[str, object], texts: list[str]) -> None:
-    assert [text for _, text in planned(lab(edits)).warnings] == texts
+    assert [said for _, said in planned(lab(edits)).warnings] == texts
 
 
 def test_hosts_that_are_not_pinned_are_warned_of() -> None:

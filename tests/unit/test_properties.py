@@ -49,6 +49,7 @@ PATHS = [
     "pools.worker.labels",
     "pools.worker.taints",
     "pools.worker.hosts",
+    "pools.worker.zones",
     "nodes",
     "nodes.worker-1",
     "controlPlane.audit.policy",
@@ -178,6 +179,7 @@ WORDS: list[Callable[[str], str]] = [
     values.host_key,
     values.label_key,
     values.label_value,
+    values.zone,
     values.flag,
     values.flag_value,
 ]

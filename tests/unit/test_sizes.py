@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components import script
-from stacks import check_sizes
+from stacks import check_sizes, names
 from stacks.spec import SpecError, load
 from tests.plan.settled import Stacks
-from tests.unit.configs import adopted, host, lab, planned
+from tests.unit.configs import adopted, edited, host, lab, planned
 
 LIMIT = check_sizes.STDIN_LIMIT
 Config = dict[str, object]
@@ -145,12 +145,37 @@ def test_a_thousand_names_that_count_take_little() -> None:
         }
     )
     assert check_sizes.nodes_size(planned(raw)) < 1000
+    raw = edited(raw, {"pools.worker.zones": ["a", "b", "c"]})
+    assert check_sizes.nodes_size(planned(raw)) < 1200
+    raw = edited(raw, {"nodes": {"worker-500": {"labels": {"x": "y"}}}})
+    assert check_sizes.nodes_size(planned(raw), with_exceptions=False) < 1200
 
 
 @settings(deadline=None)  # the computer may be busy
 @given(
     st.lists(st.from_regex(r"[ab]-?(0|[1-9][0-9]{0,2}|0[0-9]|[ab])?", fullmatch=True), unique=True)
 )
-def test_names_are_never_taken_for_shorter_than_they_are(names: list[str]) -> None:
-    written = script.ranges(tuple(names))
-    assert check_sizes.names_size(names) == (len(f"{written},") if names else 0)
+def test_a_short_form_stands_for_every_name_once(listed: list[str]) -> None:
+    found = []
+    for part in names.ranges(listed).split(","):
+        run = re.fullmatch(r"(.*)\[(\d+)-(\d+)(?:/(\d+))?\]", part)
+        if run:
+            numbers = range(int(run[2]), int(run[3]) + 1, int(run[4] or 1))
+            found += [f"{run[1]}{number}" for number in numbers]
+        elif part:
+            found.append(part)
+    assert sorted(found) == sorted(listed)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "short"),
+    [
+        ([1, 2, 3], "[1-3]"),
+        ([1, 4], "[1-1],[4-4]"),
+        ([1, 4, 7], "[1-7/3]"),
+        ([1, 3, 4, 5], "[1-1],[3-5]"),
+        ([2, 4, 6, 7, 8], "[2-6/2],[7-8]"),
+    ],
+)
+def test_machines_that_take_turns_are_one_run(numbers: list[int], short: str) -> None:
+    assert names.ranges(str(number) for number in numbers) == short

@@ -1,0 +1,42 @@
+"""Lists of names in their short form: `worker-[1-998],spare-[3-9/3],db`, as nodes.sh expands it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+
+def ranges(names: Iterable[str]) -> str:
+    """Names that count on written as one, so that a thousand take few bytes.
+
+    `a-[1-3]` is a-1, a-2, a-3; `a-[1-9/4]` is a-1, a-5, a-9: machines take turns in their zones.
+    """
+    numbered: dict[str, list[int]] = {}
+    plain: list[str] = []
+    for name in names:
+        match = re.fullmatch(r"(.*?)(0|[1-9][0-9]*)", name)
+        if match:
+            numbered.setdefault(match[1], []).append(int(match[2]))
+        else:
+            plain.append(name)
+    parts = [
+        f"{prefix}[{run[0]}-{run[-1]}{f'/{step}' if step > 1 else ''}]"
+        for prefix in sorted(numbered)
+        for run, step in _runs(sorted(numbered[prefix]))
+    ]
+    return ",".join([*parts, *sorted(plain)])
+
+
+def _runs(numbers: Sequence[int]) -> Iterator[tuple[Sequence[int], int]]:
+    """The numbers, sorted and each there once, in runs of one step; with the step."""
+    start = 0
+    while start < len(numbers):
+        end = start + 1
+        step = numbers[end] - numbers[start] if end < len(numbers) else 1
+        while end < len(numbers) and numbers[end] - numbers[end - 1] == step:
+            end += 1
+        # Two that are apart are no run: the second may well begin one.
+        if step > 1 and end - start < 3:
+            end, step = start + 1, 1
+        yield numbers[start:end], step
+        start = end
