@@ -15,15 +15,15 @@ from stacks.spec import SpecError, load
 
 try:
     wanted = plan(load(stack_file.of_engine(os.environ)))
-    previous = last_applied.read()
-    transition.check(previous, wanted)
+    before = transition.remembered(last_applied.read())
+    verdict = transition.check(before, wanted)
     files = {arch: artifacts.files(wanted, arch) for arch in sorted({n.arch for n in wanted.nodes})}
 except (SpecError, transition.TransitionError) as error:
     # Nothing has been registered yet, so nothing is touched.
     sys.exit(text.problems(f"Pulumi.{pulumi.get_stack()}.yaml", error.problems))
 except artifacts.ArtifactError as error:
     sys.exit(str(error))
-for path, warning in wanted.warnings:
+for path, warning in (*wanted.warnings, *verdict.warnings):
     pulumi.warn(f"{path}: {warning}")
 
 args = ClusterArgs(
@@ -31,6 +31,6 @@ args = ClusterArgs(
     files=files,
     machines=lab.machines(wanted) if wanted.in_lab else adopted.machines(wanted),
     pki=Pki(f"{wanted.spec.cluster.name}-pki", wanted),
-    remembered=transition.nodes(previous),
+    remembered=None if before is None else frozenset(before.machines),
 )
 outputs.export(Cluster(wanted.spec.cluster.name, args), args)

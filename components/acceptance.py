@@ -5,7 +5,6 @@ The list of nodes as wanted, and the gate that proves that the cluster works.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +15,6 @@ from components.remote import Identity, Machine, after, attempt, converge
 from stacks import names, phases
 from stacks.files import acceptance as manifest
 from stacks.plan import ETCD_CLIENT_PORT, Node, Plan
-from stacks.transition import memory
 
 _STALL_S = 240  # a worker on a slow line needs about two minutes from its first byte to Ready
 _REACH = 5  # neighbours that each node's pod dials; all pairs up to six nodes
@@ -107,8 +105,8 @@ def gate_values(plan: Plan) -> dict[str, str]:
 def plan_digest(plan: Plan) -> str:
     """Hash of everything wanted: every change has to pass the gate before it is remembered."""
     # Of pools only what became nodes: hosts listed in another order are no change.
-    settings = plan.spec.model_dump_json(by_alias=True, exclude={"pools", "nodes"})
-    return phases.digest(json.dumps(memory(plan), sort_keys=True), settings, repr(plan.nodes))
+    settings = plan.spec.model_dump_json(by_alias=True, exclude={"pools", "nodes", "allow"})
+    return phases.digest(settings, repr(plan.versions), repr(plan.nodes))
 
 
 def _wanted(plan: Plan, applied: Mapping[str, Output[str]]) -> Output[str]:

@@ -32,7 +32,8 @@ def read() -> dict[str, object] | None:
 def remember(memory: Mapping[str, object], gate: remote.Command) -> pulumi.Output[str]:
     """The memory to export, known only when the gate has passed.
 
-    A plain value would be stored by a failed update too.
+    A plain value would be stored by a failed update too. It is secret as the gate's output is,
+    though it holds no secrets: the engine would print the whole of it after every update.
     """
     text = json.dumps(memory, sort_keys=True)
-    return pulumi.Output.unsecret(gate.stdout).apply(lambda _: text)
+    return gate.stdout.apply(lambda _: text)

@@ -7,8 +7,8 @@ from pulumi import Output
 
 from components import last_applied
 from components.cluster import Cluster, ClusterArgs
+from stacks import memory
 from stacks.plan import Plan
-from stacks.transition import memory
 
 
 def export(cluster: Cluster, args: ClusterArgs) -> None:
@@ -23,7 +23,7 @@ def export(cluster: Cluster, args: ClusterArgs) -> None:
     pulumi.export("clusterId", args.pki.cluster_id)
     pulumi.export("nodes", nodes(plan))
     pulumi.export("ssh", Output.secret(_ssh(args)))
-    pulumi.export(last_applied.OUTPUT, last_applied.remember(memory(plan), cluster.gate))
+    pulumi.export(last_applied.OUTPUT, last_applied.remember(memory.of(plan), cluster.gate))
 
 
 def readme(plan: Plan) -> str:

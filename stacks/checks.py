@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
 
-from stacks import check_pools, check_settings, check_zones, inventory, versions
+from stacks import check_pools, check_settings, check_zones, inventory, refusals, versions
 from stacks.problems import Problem
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def problems(spec: Spec) -> list[Problem]:
         *_duplicates(places),
         *_exceptions(spec, places),
         *check_settings.problems(spec),
+        *refusals.problems(spec.allow),
     ]
 
 

@@ -40,7 +40,9 @@ _ETCD_PACKAGES = "iproute2 curl ca-certificates procps"
 
 def files(plan: Plan, node: Node) -> dict[str, str]:
     """Every file of ours on a node that holds no secret: path -> text, as the phases write it."""
-    values = _of_phases(plan, node)
+    values = {
+        name: text for phase in of_phases(plan, node).values() for name, text in phase.items()
+    }
     found = {PATHS[name]: f"{text}\n" for name, text in values.items() if name in PATHS}
     if node.in_kubernetes:
         for host, text in containerd.hosts(plan).items():
@@ -50,13 +52,14 @@ def files(plan: Plan, node: Node) -> dict[str, str]:
     return found
 
 
-def _of_phases(plan: Plan, node: Node) -> dict[str, str]:
-    values = of_node(plan, node)
+def of_phases(plan: Plan, node: Node) -> dict[str, dict[str, str]]:
+    """Values of each phase that a node's roles bring, in the order of the phases."""
+    found = {"node": of_node(plan, node)}
     if node.is_etcd:
-        values |= of_member(plan, node)
+        found["etcd-member"] = of_member(plan, node)
     if node.is_master:
-        values |= of_master(plan, node)
-    return values
+        found["master"] = of_master(plan, node)
+    return found
 
 
 def of_node(plan: Plan, node: Node) -> dict[str, str]:

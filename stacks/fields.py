@@ -43,6 +43,7 @@ LabelValue = Annotated[str, AfterValidator(values.label_value), _text("label val
 Zone = Annotated[str, AfterValidator(values.zone), _text("zone")]
 Flag = Annotated[str, AfterValidator(values.flag), _text("flag", values.FLAG)]
 FlagValue = Annotated[str, AfterValidator(values.flag_value), _text("flag value")]
+AllowId = Annotated[str, AfterValidator(values.allow_id), _text("id", values.ALLOW_ID)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 

@@ -129,13 +129,16 @@ class Plan:
         raise KeyError(name)
 
 
-def plan(spec: Spec) -> Plan:
-    """Everything that follows from a config that load() accepted, resolved."""
+def plan(spec: Spec, *, sets: Versions | None = None) -> Plan:
+    """Everything that follows from a config that load() accepted, resolved.
+
+    `sets` are the component versions of a plan of the past; default: those of the lock.
+    """
     nodes = tuple(_node(spec, place) for place in inventory.places(spec))
     masters = tuple(node for node in nodes if node.is_master)
     return Plan(
         spec=spec,
-        versions=versions.for_kubernetes(spec.cluster.kubernetes),
+        versions=sets or versions.for_kubernetes(spec.cluster.kubernetes),
         mirror=_mirror(spec),
         nodes=nodes,
         etcd=tuple(node for node in nodes if node.is_etcd),

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from stacks import refusals
 from stacks.schema import Json, mapping, stack_schema, text
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,7 +41,20 @@ def _tables(schema: Json) -> str:
     config = mapping(mapping(mapping(schema["properties"])["config"])["properties"])
     for key, entry in config.items():
         lines += _section(key.removeprefix("kube-ha:"), mapping(entry), definitions)
+    lines += _allow(mapping(config["kube-ha:allow"]))
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _allow(entry: Json) -> Iterator[str]:
+    """The one key that is a list: what may stand in it, and what never may."""
+    yield "## `allow`\n"
+    yield _sentence(text(entry, "description")) + " A word that allows nothing is warned about.\n"
+    yield "| id | allows |"
+    yield "|---|---|"
+    yield from (f"| `{kind}/...` | {what} |" for kind, what in refusals.ALLOWABLE.items())
+    yield ""
+    yield "Never to be allowed:\n"
+    yield from (f"- `{kind}`: {why}" for kind, why in refusals.NEVER.items())
 
 
 def _section(path: str, entry: Json, definitions: Json) -> Iterator[str]:

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 
 from stacks import checks, mending, problems, ssh_keys
 from stacks.fields import (
+    AllowId,
     Arch,
     Cidr,
     ClusterName,
@@ -178,6 +179,9 @@ class Spec(Section):
     )
     proxy: ProxySpec = Field(ProxySpec(), description="HTTP proxy of the nodes")
     converge: ConvergeSpec = Field(ConvergeSpec(), description="re-assert the fleet")
+    allow: tuple[AllowId, ...] = Field(
+        (), description="refusals to pass over, by the id that each of them tells"
+    )
 
 
 def load(raw: Mapping[str, object], *, read_keys: bool = True) -> Spec:
@@ -197,6 +201,18 @@ def load(raw: Mapping[str, object], *, read_keys: bool = True) -> Spec:
         found += _sizes(spec)
     if found or spec is None:
         raise SpecError(sorted(set(found)))
+    return spec
+
+
+def remembered(raw: Mapping[str, object]) -> Spec:
+    """The config of a past success, as far as today's model knows it.
+
+    What was accepted then is not judged again: keys that are gone are left out, and of what would
+    be wrong today the rest is taken. Raises SpecError when nothing can be made of it.
+    """
+    found, spec = _parse(raw)
+    if spec is None:
+        raise SpecError(found)
     return spec
 
 

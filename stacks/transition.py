@@ -1,21 +1,18 @@
 """From the last successful config of a stack to the wanted one: allowed, or refused with the way.
 
-`memory` is what a stack remembers of a success; `check` compares it with a plan. After a failed up
-the cluster lies between both, so each rule must hold from either end.
+After a failed up the cluster lies between both, so each rule must hold from either end.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stacks import versions
-from stacks.plan import Node, Plan
+from stacks import memory, quorum, refusals, versions
+from stacks.memory import Machine, Memory, UnreadableMemoryError
+from stacks.plan import Plan
 from stacks.problems import Problem
-
-FORMAT = 1  # of the memory; a change of its meaning needs another number
+from stacks.refusals import Refusal
 
 # Config path -> how to get what the user wants, since the cluster cannot be changed into it.
 _NEW_CLUSTER = "make a new stack with the new value and move the workload over"
@@ -30,6 +27,10 @@ _FIXED = {
     "controlPlane.encryptSecrets": "Secrets lie in etcd in the form it chose",
     "pki.caValidityHours": "another lifetime makes other CAs, which no member would trust",
 }
+_FEW = 4  # a pool of fewer machines may lose most of them in one edit
+_OTHER_NAME = (
+    "add the machine under a new name and run up, then take the old name out and run up again"
+)
 
 
 class TransitionError(ValueError):
@@ -41,92 +42,62 @@ class TransitionError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Machine:
-    pool: str
-    roles: tuple[str, ...]
-    address: str
-    fingerprint: str | None  # of the host key
+class Verdict:
+    """What a reviewer has to see of an edit that is not refused."""
+
+    allowed: tuple[Refusal, ...] = ()
+    warnings: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Memory:
-    kubernetes: str
-    fixed: Mapping[str, object]
-    machines: Mapping[str, _Machine]
-
-
-def memory(plan: Plan) -> dict[str, object]:
-    """What to remember of a success: plain JSON values without secrets, read back by `check`."""
-    pools: dict[str, dict[str, object]] = {}
-    for node in plan.nodes:
-        pool = pools.setdefault(node.pool, {"roles": list(node.roles), "machines": {}})
-        machines = pool["machines"]
-        if isinstance(machines, dict):
-            machines[node.name] = _identity_of(node)
-    return {
-        "format": FORMAT,
-        "kubernetes": plan.spec.cluster.kubernetes,
-        "fixed": _fixed(plan),
-        "pools": pools,
-    }
-
-
-def _identity_of(node: Node) -> str:
-    """`address` or `address SHA256:...`, short because the state holds it for every node."""
-    key = node.ssh.host_key if node.ssh else None
-    return node.address if key is None else f"{node.address} {fingerprint(key)}"
-
-
-def fingerprint(host_key: str) -> str:
-    """A public key's fingerprint as `ssh-keygen -l` prints it."""
-    digest = hashlib.sha256(base64.b64decode(host_key.split()[1])).digest()
-    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
-
-
-def check(previous: Mapping[str, object] | None, plan: Plan) -> None:
-    """Refuse what would break the cluster of `previous`. None: there is no cluster yet.
-
-    Raises TransitionError with every problem.
-    """
+def remembered(previous: Mapping[str, object] | None) -> Memory | None:
+    """The memory of a stack, None before its first success. Raises TransitionError."""
     if previous is None:
-        return
-    before = _read(previous)
-    found = [
+        return None
+    try:
+        return memory.read(previous)
+    except UnreadableMemoryError as error:
+        text = f"what the stack remembers of its last success cannot be read ({error})"
+        raise TransitionError(
+            [Problem("config", f"{text}; run the version of this program that made it")]
+        ) from None
+
+
+def check(before: Memory | None, plan: Plan) -> Verdict:
+    """Refuse what would break the cluster of `before`. None: there is no cluster yet.
+
+    Raises TransitionError with every problem that the config does not allow.
+    """
+    found = [] if before is None else _refusals(before, plan)
+    refused, allowed, idle = refusals.sift(found, plan.spec.allow)
+    if refused:
+        raise TransitionError(sorted({one.problem() for one in refused}))
+    text = "allows nothing in this change; take it out, or it will allow the next of its kind"
+    return Verdict(
+        allowed=tuple(sorted(allowed)),
+        warnings=tuple(Problem("allow", f"`{word}` {text}") for word in idle),
+    )
+
+
+def _refusals(before: Memory, plan: Plan) -> list[Refusal]:
+    return [
         *_immutable(before, plan),
         *_kubernetes(before, plan),
         *_identity(before, plan),
+        *_renamed(before, plan),
         *_members(before, plan),
         *_masters(before, plan),
+        *_together(before, plan),
+        *_mass_removal(before, plan),
+        *_backend(before, plan),
     ]
-    if found:
-        raise TransitionError(sorted(set(found)))
 
 
-def nodes(previous: Mapping[str, object] | None) -> frozenset[str] | None:
-    """Names of the nodes of the last success; None before the first. Raises TransitionError."""
-    return None if previous is None else frozenset(_read(previous).machines)
-
-
-def _fixed(plan: Plan) -> dict[str, object]:
-    spec = plan.spec
-    lab = spec.machines.provider == "lab"
-    return {
-        "cluster.name": spec.cluster.name,
-        "cluster.podCidr": spec.cluster.pod_cidr,
-        "cluster.serviceCidr": spec.cluster.service_cidr,
-        "cluster.dnsDomain": spec.cluster.dns_domain,
-        "machines.provider": spec.machines.provider,
-        "machines.lab.subnet": spec.machines.lab.subnet if lab else None,
-        "network.plugin": spec.network.plugin,
-        "controlPlane.encryptSecrets": spec.control_plane.encrypt_secrets,
-        "pki.caValidityHours": spec.pki.ca_validity_hours,
-    }
-
-
-def _immutable(before: _Memory, plan: Plan) -> list[Problem]:
-    now = _fixed(plan)
+def _immutable(before: Memory, plan: Plan) -> list[Refusal]:
+    now = memory.fixed(plan)
     return [
-        Problem(
+        Refusal(
+            "fixed",
+            path,
             path,
             f"cannot change from {_word(before.fixed[path])} to {_word(now[path])}: {reason}; "
             f"set it back to {_word(before.fixed[path])}, or {_NEW_CLUSTER}",
@@ -143,112 +114,154 @@ def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def _kubernetes(before: _Memory, plan: Plan) -> list[Problem]:
+def _kubernetes(before: Memory, plan: Plan) -> list[Refusal]:
     old, new = before.kubernetes, plan.spec.cluster.kubernetes
     if old == new:
         return []
+    skipped = versions.minor(new)[1] - versions.minor(old)[1] - 1
     if versions.number(new) < versions.number(old):
         reason = f"{new} is older than {old}, and it cannot read what {old} wrote to etcd"
+    elif versions.minor(new)[0] == versions.minor(old)[0] and skipped > 0:
+        reason = f"from {old} to {new} skips {skipped} minor version(s), and Kubernetes takes each"
     else:
         reason = f"this cluster was made with {old}, and stays with it"
-    text = (
-        f"{reason}; set it back to {old!r}, or make a new stack with {new!r} and move the workload"
-    )
-    return [Problem("cluster.kubernetes", f"{text} over")]
-
-
-def _identity(before: _Memory, plan: Plan) -> list[Problem]:
-    """A name stands for one machine: same address, host key and roles for life."""
-    out = []
-    for node in plan.nodes:
-        old = before.machines.get(node.name)
-        if old is None:
-            continue
-        path = f"pools.{node.pool}"
-        way = (
-            "add the machine under a new name and run up, then take the old name out and run up "
-            "again"
-        )
-        if old.address != node.address:
-            text = f"{node.name} moves from {old.address} to {node.address}"
-            out.append(Problem(path, f"{text}, which is another machine; {way}"))
-        shown = _identity_of(node).partition(" ")[2]
-        if old.fingerprint and shown and old.fingerprint != shown:
-            text = f"{node.name} has host key {shown}, the machine adopted has {old.fingerprint}"
-            out.append(Problem(path, f"{text}; put the old key back, or {way}"))
-        if old.roles != node.roles:
-            roles = f"[{', '.join(old.roles)}] to [{', '.join(node.roles)}]"
-            text = f"{node.name} would change roles from {roles}"
-            out.append(Problem(path, f"{text}; machines keep their roles: {way}"))
+    way = f"set it back to {old!r}, or make a new stack with {new!r} and move the workload over"
+    out = [Refusal("version", new, "cluster.kubernetes", f"{reason}; {way}")]
+    leaving = sorted(set(before.machines) - {node.name for node in plan.nodes})
+    if leaving:
+        text = f"changes while {_listed(leaving)} would leave; take these out first and run up"
+        out.append(Refusal("leave-and-upgrade", new, "cluster.kubernetes", text))
     return out
 
 
-def _members(before: _Memory, plan: Plan) -> list[Problem]:
-    """etcd members leave one per up: quorum is asked for again between them."""
-    old = {name for name, machine in before.machines.items() if "etcd" in machine.roles}
-    new = {node.name for node in plan.etcd}
-    return _leaving(before, sorted(old - new), stay=len(old & new), what="etcd member")
+def _identity(before: Memory, plan: Plan) -> list[Refusal]:
+    """A name stands for one machine: same address, host key and roles for life."""
+    out = []
+    for name, now in memory.machines(plan).items():
+        old, path = before.machines.get(name), f"pools.{now.pool}"
+        if old is None:
+            continue
+        if old.address != now.address:
+            text = f"{name} moves from {old.address} to {now.address}, which is another machine"
+            out.append(Refusal("machine-moved", name, path, f"{text}; {_OTHER_NAME}"))
+        if old.fingerprint and now.fingerprint and old.fingerprint != now.fingerprint:
+            text = f"{name} has host key {now.fingerprint}, the machine adopted has"
+            way = f"put the old key back, or {_OTHER_NAME}"
+            out.append(Refusal("host-key", name, path, f"{text} {old.fingerprint}; {way}"))
+        if old.roles != now.roles:
+            roles = f"[{', '.join(old.roles)}] to [{', '.join(now.roles)}]"
+            text = f"{name} would change roles from {roles}; machines keep their roles"
+            out.append(Refusal("roles", name, path, f"{text}: {_OTHER_NAME}"))
+    return out
 
 
-def _masters(before: _Memory, plan: Plan) -> list[Problem]:
-    """Masters leave one per up: those that stay carry clients of the leaving one."""
-    old = {name for name, machine in before.machines.items() if "master" in machine.roles}
-    new = {node.name for node in plan.masters}
-    return _leaving(before, sorted(old - new), stay=len(old & new), what="master")
+def _renamed(before: Memory, plan: Plan) -> list[Refusal]:
+    """A machine that comes back under another name, while it is still the node of the old one."""
+    now = memory.machines(plan)
+    marks: dict[str, str] = {}
+    for name, old in before.machines.items():
+        if name not in now:
+            marks |= {mark: name for mark in (old.address, old.fingerprint) if mark}
+    out = []
+    for name, machine in now.items():
+        if name in before.machines:
+            continue
+        was = marks.get(machine.address) or marks.get(machine.fingerprint or "")
+        if was is not None:
+            text = (
+                f"{name} is the machine of {was}, which leaves in this edit; take {was} out and "
+                f"run up, then add it as {name} and run up again"
+            )
+            out.append(Refusal("machine-renamed", name, f"pools.{machine.pool}", text))
+    return out
 
 
-def _leaving(before: _Memory, names: list[str], *, stay: int, what: str) -> list[Problem]:
-    if not names:
+def _with_role(machines: Mapping[str, Machine], role: str) -> list[str]:
+    return [name for name, machine in machines.items() if role in machine.roles]
+
+
+def _members(before: Memory, plan: Plan) -> list[Refusal]:
+    """etcd members join and leave one at a time: each step must leave a quorum."""
+    old, new = _with_role(before.machines, "etcd"), [node.name for node in plan.etcd]
+    out = _none_stays(before, old, new, what="etcd member", kind="last-etcd")
+    for step in quorum.steps(old, new):
+        if not step.has_quorum:
+            text = (
+                f"when {step.member} {step.action}, {step.up} of {len(step.voters)} voters are up, "
+                f"{quorum.quorum(len(step.voters))} are needed; bring members back first"
+            )
+            out.append(Refusal("quorum", step.member, _pool_path(before, plan, step.member), text))
+    return out
+
+
+def _masters(before: Memory, plan: Plan) -> list[Refusal]:
+    old, new = _with_role(before.machines, "master"), [node.name for node in plan.masters]
+    return _none_stays(before, old, new, what="master", kind="last-master")
+
+
+def _none_stays(
+    before: Memory, old: Sequence[str], new: Sequence[str], *, what: str, kind: str
+) -> list[Refusal]:
+    if not old or set(old) & set(new):
         return []
-    path = f"pools.{before.machines[names[0]].pool}"
-    listed = ", ".join(names)
-    if stay == 0:
-        text = (
-            f"no {what} of the running cluster would stay (leaving: {listed}); add the new ones "
-            f"and run up, then take out one {what} per up"
-        )
-        return [Problem(path, text)]
-    if len(names) > 1:
-        text = f"{listed} would leave at once; take out one {what}, run up, then the next"
-        return [Problem(path, text)]
-    return []
+    path = f"pools.{before.machines[old[0]].pool}"
+    text = (
+        f"no {what} of the running cluster would stay (leaving: {', '.join(sorted(old))}); add the "
+        f"new ones and run up, then take the old ones out"
+    )
+    return [Refusal(kind, sorted(old)[0], path, text)]
 
 
-def _read(previous: Mapping[str, object]) -> _Memory:
-    """The memory, typed. Raises TransitionError when it is not what `memory` wrote."""
-    found, fixed, pools = previous.get("format"), previous.get("fixed"), previous.get("pools")
-    version = previous.get("kubernetes")
-    if found != FORMAT or not isinstance(fixed, Mapping) or not isinstance(pools, Mapping):
-        raise TransitionError([_unreadable(f"format {found!r}")])
-    if not isinstance(version, str):
-        raise TransitionError([_unreadable("no Kubernetes version")])
-    machines = {
-        name: machine
-        for pool, entry in pools.items()
-        for name, machine in _machines(str(pool), entry)
-    }
-    return _Memory(kubernetes=version, fixed=dict(fixed), machines=machines)
+def _pool_path(before: Memory, plan: Plan, name: str) -> str:
+    machine = memory.machines(plan).get(name) or before.machines[name]
+    return f"pools.{machine.pool}"
 
 
-def _machines(pool: str, entry: object) -> Iterator[tuple[str, _Machine]]:
-    if not isinstance(entry, Mapping):
-        raise TransitionError([_unreadable(f"pool {pool!r}")])
-    roles, machines = entry.get("roles"), entry.get("machines")
-    if not isinstance(roles, list | tuple) or not isinstance(machines, Mapping):
-        raise TransitionError([_unreadable(f"pool {pool!r}")])
-    for name, identity in machines.items():
-        address, _, key = str(identity).partition(" ")
-        yield (
-            str(name),
-            _Machine(
-                pool=pool,
-                roles=tuple(str(role) for role in roles),
-                address=address,
-                fingerprint=key or None,
-            ),
-        )
+def _together(before: Memory, plan: Plan) -> list[Refusal]:
+    """Masters and workers leave in two edits: each loses capacity that the other needs."""
+    gone = set(before.machines) - {node.name for node in plan.nodes}
+    masters = sorted(name for name in gone if "master" in before.machines[name].roles)
+    workers = sorted(name for name in gone if before.machines[name].roles == ("worker",))
+    if not masters or not workers:
+        return []
+    text = (
+        f"{_listed(masters)} and {_listed(workers)} would leave together; put the lines of "
+        f"{_listed(masters)} back and run up, then take them out and run up again"
+    )
+    path = f"pools.{before.machines[masters[0]].pool}"
+    return [Refusal("leave-together", "+".join(masters), path, text)]
 
 
-def _unreadable(what: str) -> Problem:
-    text = f"what the stack remembers of its last success cannot be read ({what})"
-    return Problem("config", f"{text}; run the version of this program that made it")
+def _mass_removal(before: Memory, plan: Plan) -> list[Refusal]:
+    """A count with a digit too few."""
+    now = {node.name for node in plan.nodes}
+    pools: dict[str, list[str]] = {}
+    for name, machine in before.machines.items():
+        if machine.roles == ("worker",):
+            pools.setdefault(machine.pool, []).append(name)
+    out = []
+    for pool, names in pools.items():
+        gone = [name for name in names if name not in now]
+        if len(names) >= _FEW and 2 * len(gone) > len(names):
+            text = (
+                f"{len(gone)} of {len(names)} machines of pool {pool} would leave "
+                f"({_listed(gone)}); take out at most {len(names) // 2} per up"
+            )
+            out.append(Refusal("mass-removal", pool, f"pools.{pool}", text))
+    return out
+
+
+def _backend(before: Memory, plan: Plan) -> list[Refusal]:
+    old = before.plan.spec.network.backend if before.plan else None
+    new = plan.spec.network.backend
+    if old in (None, new) or plan.spec.network.plugin != "flannel":
+        return []
+    text = (
+        f"from {old} to {new}: until flannel has restarted on every node, pods of nodes with the "
+        f"one cannot reach pods of nodes with the other; set it back to {old!r}"
+    )
+    return [Refusal("network-backend", new, "network.backend", text)]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

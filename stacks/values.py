@@ -17,6 +17,7 @@ _QUALIFIED = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 VERSION = re.compile(r"(0|[1-9][0-9]{0,3})(\.(0|[1-9][0-9]{0,3})){2}")
 USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 PATH = re.compile(r"[A-Za-z0-9_.~/@+-][A-Za-z0-9_.~/@+ -]{0,254}")
+ALLOW_ID = re.compile(r"[a-z-]{1,40}(/(\*|[A-Za-z0-9.+-]{1,200}))?")
 FLAG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 # No quote, backslash, dollar, backtick or control character: safe inside any quoting there is.
 _FLAG_VALUE = re.compile(r"[A-Za-z0-9_.,:;=/@%+~*\[\](){}|<>?!&^# -]{0,1024}")
@@ -249,4 +250,11 @@ def flag_value(text: str) -> str:
         raise ValueError(
             f"{_short(text)} holds a character that no flag needs (quote, $, \\, newline)"
         )
+    return text
+
+
+def allow_id(text: str) -> str:
+    """Id of a refusal that is passed over: `kind/subject`."""
+    if not ALLOW_ID.fullmatch(text):
+        raise ValueError(f"{_short(text)} is no id; write it as the refusal does, kind/subject")
     return text

@@ -19,6 +19,11 @@ def problems(raw: dict[str, object]) -> list[tuple[str, str]]:
 
 
 BAD = [
+    ({"allow": ["mass-removal"]}, "allow[0]", "`mass-removal` does not say for what; write it as the refusal does: mass-removal/..."),
+    ({"allow": ["mas-removal/a"]}, "allow[0]", "unknown id `mas-removal`; did you mean `mass-removal`?"),
+    ({"allow": ["everything/a"]}, "allow[0]", "unknown id `everything`; known are host-key, leave-together, mass-removal, network-backend"),
+    ({"allow": ["fixed/cluster.name"]}, "allow[0]", "`fixed` cannot be allowed: the cluster cannot be changed into it"),
+    ({"allow": ["a b"]}, "allow[0]", "'a b' is no id; write it as the refusal does, kind/subject"),
     # Names of keys
     ({"kublet": {"maxPods": 50}}, "kublet", "unknown key `kublet`; did you mean `kubelet`?"),
     ({"pools.worker.lables": {}}, "pools.worker.lables", "unknown key `lables`; did you mean `labels`?"),

@@ -1,0 +1,201 @@
+"""What a stack remembers of its last success: the config that was applied, and by which program.
+
+`of` makes it, plain JSON without secrets; `read` gives it back, whatever version of this program
+wrote it. What is compared with it: transition.py (may the cluster become the plan?) and changes.py
+(what will happen to which node?).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+
+from stacks import desired, phases, spec
+from stacks.plan import Node, Plan, plan
+from stacks.versions import Versions
+
+FORMAT = 2  # a change of the meaning needs another number
+_OLDEST = 1  # remembered machines and fixed fields only
+
+
+class UnreadableMemoryError(ValueError):
+    """A memory that no version of this program wrote; the text says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    pool: str
+    roles: tuple[str, ...]
+    address: str
+    fingerprint: str | None  # of the host key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    kubernetes: str
+    fixed: Mapping[str, object]  # values by config path of what never changes
+    machines: Mapping[str, Machine]  # by node name
+    plan: Plan | None  # None: an old version of this program wrote it, without the config
+    scripts: Mapping[str, str]  # sum by phase
+    rendered: Mapping[str, Mapping[str, str]]  # by pool: sum of each value of its first node
+
+
+def of(plan: Plan) -> dict[str, object]:
+    """What to remember of a success: plain JSON values, read back by `read`."""
+    settings = plan.spec.model_dump(mode="json", by_alias=True, exclude={"pools", "nodes"})
+    # A thousand hosts: what they do not say is left out.
+    lists = plan.spec.model_dump(
+        mode="json", by_alias=True, exclude_defaults=True, include={"pools", "nodes"}
+    )
+    return {
+        "format": FORMAT,
+        "config": {**settings, **lists},
+        "versions": {item.name: getattr(plan.versions, item.name) for item in fields(Versions)},
+        "scripts": scripts(),
+        "rendered": rendered(plan),
+    }
+
+
+def scripts() -> dict[str, str]:
+    """Sums of the scripts of this program by phase."""
+    return {
+        phase: phases.script_sum(phase) for phase in (*phases.NODE_PHASES, *phases.CLUSTER_PHASES)
+    }
+
+
+def rendered(plan: Plan) -> dict[str, dict[str, str]]:
+    """By pool, sums of the values that this program makes for its first node.
+
+    Rendered again from the same config by another version of this program, they tell what the
+    program, and not the user, has changed.
+    """
+    first: dict[str, Node] = {}
+    for node in plan.nodes:
+        first.setdefault(node.pool, node)
+    return {
+        pool: {
+            f"{phase} {name}": phases.digest(text)[:8]
+            for phase, values in desired.of_phases(plan, node).items()
+            for name, text in values.items()
+        }
+        for pool, node in first.items()
+    }
+
+
+def fixed(plan: Plan) -> dict[str, object]:
+    """Values by config path of what is chosen when a cluster is made."""
+    spec = plan.spec
+    lab = spec.machines.provider == "lab"
+    return {
+        "cluster.name": spec.cluster.name,
+        "cluster.podCidr": spec.cluster.pod_cidr,
+        "cluster.serviceCidr": spec.cluster.service_cidr,
+        "cluster.dnsDomain": spec.cluster.dns_domain,
+        "machines.provider": spec.machines.provider,
+        "machines.lab.subnet": spec.machines.lab.subnet if lab else None,
+        "network.plugin": spec.network.plugin,
+        "controlPlane.encryptSecrets": spec.control_plane.encrypt_secrets,
+        "pki.caValidityHours": spec.pki.ca_validity_hours,
+    }
+
+
+def machines(plan: Plan) -> dict[str, Machine]:
+    """The machines of a plan by node name."""
+    return {
+        node.name: Machine(
+            pool=node.pool,
+            roles=node.roles,
+            address=node.address,
+            fingerprint=fingerprint(node.ssh.host_key) if node.ssh and node.ssh.host_key else None,
+        )
+        for node in plan.nodes
+    }
+
+
+def fingerprint(host_key: str) -> str:
+    """A public key's fingerprint as `ssh-keygen -l` prints it."""
+    digest = hashlib.sha256(base64.b64decode(host_key.split()[1])).digest()
+    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
+
+
+def read(previous: Mapping[str, object]) -> Memory:
+    """The memory, typed. Raises UnreadableMemoryError when it is not what `of` wrote."""
+    if previous.get("format") == _OLDEST:
+        return _read_oldest(previous)
+    config = previous.get("config")
+    if previous.get("format") != FORMAT or not isinstance(config, Mapping):
+        raise UnreadableMemoryError(f"format {previous.get('format')!r}")
+    try:
+        said = plan(spec.remembered(config), sets=_versions(previous.get("versions")))
+    except ValueError as error:
+        raise UnreadableMemoryError(str(error)) from None
+    return Memory(
+        kubernetes=said.versions.kubernetes,
+        fixed=_compared(fixed(said), config),
+        machines=machines(said),
+        plan=said,
+        scripts=_texts(previous.get("scripts")),
+        rendered={pool: _texts(sums) for pool, sums in _items(previous.get("rendered"))},
+    )
+
+
+def _compared(values: Mapping[str, object], config: Mapping[str, object]) -> dict[str, object]:
+    """Without those that the config of then did not hold: that program had no such field."""
+    return {path: value for path, value in values.items() if _holds(config, path.split("."))}
+
+
+def _holds(config: Mapping[str, object], keys: list[str]) -> bool:
+    value: object = config
+    for key in keys:
+        if not isinstance(value, Mapping) or key not in value:
+            return False
+        value = value[key]
+    return True
+
+
+def _versions(found: object) -> Versions:
+    known = _texts(found)
+    # A component that the program of then did not bring.
+    return Versions(**{item.name: known.get(item.name, "unknown") for item in fields(Versions)})
+
+
+def _texts(found: object) -> dict[str, str]:
+    return {key: str(value) for key, value in _items(found)}
+
+
+def _items(found: object) -> Iterator[tuple[str, object]]:
+    if isinstance(found, Mapping):
+        for key, value in found.items():
+            yield str(key), value
+
+
+def _read_oldest(previous: Mapping[str, object]) -> Memory:
+    known, pools, version = (previous.get(key) for key in ("fixed", "pools", "kubernetes"))
+    if not isinstance(known, Mapping) or not isinstance(pools, Mapping):
+        raise UnreadableMemoryError(f"format {_OLDEST} without pools")
+    if not isinstance(version, str):
+        raise UnreadableMemoryError("no Kubernetes version")
+    found = dict(pair for pool, entry in pools.items() for pair in _machines(str(pool), entry))
+    return Memory(
+        kubernetes=version, fixed=dict(known), machines=found, plan=None, scripts={}, rendered={}
+    )
+
+
+def _machines(pool: str, entry: object) -> Iterator[tuple[str, Machine]]:
+    roles = entry.get("roles") if isinstance(entry, Mapping) else None
+    listed = entry.get("machines") if isinstance(entry, Mapping) else None
+    if not isinstance(roles, list | tuple) or not isinstance(listed, Mapping):
+        raise UnreadableMemoryError(f"pool {pool!r}")
+    for name, identity in listed.items():
+        address, _, key = str(identity).partition(" ")
+        yield (
+            str(name),
+            Machine(
+                pool=pool,
+                roles=tuple(str(role) for role in roles),
+                address=address,
+                fingerprint=key or None,
+            ),
+        )
