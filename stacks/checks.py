@@ -11,15 +11,20 @@ from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
 
-from stacks import check_pools, check_settings, check_zones, inventory, refusals, versions
+from stacks import (
+    check_networks,
+    check_pools,
+    check_settings,
+    check_zones,
+    inventory,
+    refusals,
+    versions,
+)
 from stacks.problems import Problem
 
 if TYPE_CHECKING:
     from stacks.inventory import Place
     from stacks.spec import Spec
-
-NODE_MASK = 24  # bits of the part of podCidr that one node gets; kube-controller-manager's default
-_LAB_MASKS = (16, 28)
 
 
 def problems(spec: Spec) -> list[Problem]:
@@ -27,8 +32,7 @@ def problems(spec: Spec) -> list[Problem]:
     places = inventory.places(spec)
     return [
         *_kubernetes(spec),
-        *_networks(spec),
-        *_capacity(spec),
+        *check_networks.problems(spec),
         *_machines(spec),
         *check_pools.problems(spec),
         *check_zones.problems(spec, places),
@@ -73,50 +77,6 @@ def _kubernetes(spec: Spec) -> list[Problem]:
     except versions.UnknownVersionError as error:
         return [Problem("cluster.kubernetes", str(error))]
     return []
-
-
-def _networks(spec: Spec) -> list[Problem]:
-    """Pods, services and the lab must not share an address; sizes Kubernetes takes."""
-    named = [
-        ("cluster.podCidr", IPv4Network(spec.cluster.pod_cidr)),
-        ("cluster.serviceCidr", IPv4Network(spec.cluster.service_cidr)),
-    ]
-    if spec.machines.provider == "lab":
-        named.append(("machines.lab.subnet", IPv4Network(spec.machines.lab.subnet)))
-    out = [
-        Problem(path, f"{network} overlaps {other_path} {other}; use networks of their own")
-        for place, (path, network) in enumerate(named)
-        for other_path, other in named[:place]
-        if network.overlaps(other)
-    ]
-    limits = {
-        "cluster.podCidr": (8, NODE_MASK),
-        "cluster.serviceCidr": (12, 27),  # kube-apiserver takes 2^20 addresses at most; .10 is DNS
-        "machines.lab.subnet": _LAB_MASKS,
-    }
-    for path, network in named:
-        low, high = limits[path]
-        if not low <= network.prefixlen <= high:
-            out.append(Problem(path, f"/{network.prefixlen} does not fit; use /{low} to /{high}"))
-    return out
-
-
-def _capacity(spec: Spec) -> list[Problem]:
-    """Every node needs its own part of podCidr."""
-    network = IPv4Network(spec.cluster.pod_cidr)
-    if network.prefixlen > NODE_MASK:
-        return []  # said by _networks
-    nodes = sum(
-        len(pool.hosts or ()) if spec.machines.provider == "adopt" else pool.count or 0
-        for pool in spec.pools.values()
-        if "master" in pool.roles or "worker" in pool.roles
-    )
-    room = 2 ** (NODE_MASK - network.prefixlen)
-    if nodes <= room:
-        return []
-    need = NODE_MASK - (nodes - 1).bit_length()
-    text = f"{network} has room for {room} nodes (a /{NODE_MASK} each) of {nodes}; use /{need}"
-    return [Problem("cluster.podCidr", text)]
 
 
 def _machines(spec: Spec) -> list[Problem]:
@@ -170,8 +130,8 @@ def _addresses(spec: Spec, places: Iterable[Place]) -> list[Problem]:
 def _lab_addresses(spec: Spec) -> list[Problem]:
     """First and last machine of each pool within the subnet; pools apart from each other."""
     subnet = IPv4Network(spec.machines.lab.subnet)
-    if subnet.prefixlen > _LAB_MASKS[1]:
-        return []  # said by _networks
+    if subnet.prefixlen > check_networks.LAB_MASKS[1]:
+        return []  # said by check_networks
     low, high = int(subnet.network_address) + 3, int(subnet.broadcast_address) - 1
     out: list[Problem] = []
     taken: list[tuple[str, int, int]] = []

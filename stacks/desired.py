@@ -11,7 +11,7 @@ import base64
 from collections.abc import Mapping
 
 from stacks.artifacts import File, images
-from stacks.files import apiserver, containerd, etcd, haproxy, kubeadm, kubelet, sysctl
+from stacks.files import apiserver, containerd, etcd, flannel, haproxy, kubeadm, kubelet, sysctl
 from stacks.plan import API_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT, LOCAL_API_PORT, Node, Plan
 
 # Where a value lies on the node. The phases know these paths; the lab's stories compare both.
@@ -131,6 +131,7 @@ def preflight(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[str, st
         "PEERS": " ".join(peers),
         "SOURCES": " ".join(sources),
         "VXLAN": "1" if network.plugin == "flannel" and network.backend == "vxlan" else "",
+        "MTU": _mtu(plan) if node.in_kubernetes else "",
         "MIN_CPUS": "2" if node.is_master else "1",
         "MIN_MEMORY_MIB": "1700" if node.is_master else "900" if node.in_kubernetes else "400",
         "MIN_DISK_GIB": "8" if node.in_kubernetes else "4",
@@ -174,6 +175,14 @@ def _registry_hosts(plan: Plan) -> str:
 def _proxy(plan: Plan) -> dict[str, str]:
     lines = "\n".join(f"{key}={value}" for key, value in containerd.proxy_environment(plan))
     return {"PROXY_ENV": lines}
+
+
+def _mtu(plan: Plan) -> str:
+    """What an interface has to take for the packets of pods, in bytes; empty: any will do."""
+    network = plan.spec.network
+    if network.mtu is None:
+        return ""
+    return str(network.mtu + (flannel.VXLAN_HEADERS if network.backend == "vxlan" else 0))
 
 
 def _ports(node: Node) -> list[int]:

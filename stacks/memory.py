@@ -96,6 +96,7 @@ def fixed(plan: Plan) -> dict[str, object]:
         "machines.provider": spec.machines.provider,
         "machines.lab.subnet": spec.machines.lab.subnet if lab else None,
         "network.plugin": spec.network.plugin,
+        "network.nodeCidrMask": spec.network.node_cidr_mask,
         "controlPlane.encryptSecrets": spec.control_plane.encrypt_secrets,
         "pki.caValidityHours": spec.pki.ca_validity_hours,
     }

@@ -63,6 +63,16 @@ class NetworkSpec(Section):
     proxy_mode: Literal["nftables", "iptables"] = Field(
         "nftables", description="how kube-proxy implements services"
     )
+    node_cidr_mask: Annotated[int, Field(ge=20, le=28)] = Field(
+        24,
+        description="a node's part of podCidr, in bits: 24 has addresses for 253 pods; fixed when "
+        "the cluster is made",
+    )
+    mtu: Annotated[int, Field(ge=576, le=9000)] | None = Field(
+        None,
+        description="biggest packet of a pod in bytes, on all nodes; pods that run keep theirs; "
+        "default: what the machine's interface takes, less 50 for vxlan",
+    )
 
 
 class EtcdSpec(Section):
@@ -139,8 +149,8 @@ class ControlPlaneSpec(Section):
 
 
 class KubeletSpec(Section):
-    max_pods: Annotated[int, Field(ge=10, le=250)] = Field(
-        110, description="pods a node takes; a node has a /24 of the pod network"
+    max_pods: Annotated[int, Field(ge=10, le=1000)] = Field(
+        110, description="pods a node takes, as far as network.nodeCidrMask has addresses"
     )
 
 

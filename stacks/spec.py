@@ -61,7 +61,9 @@ class SpecError(ValueError):
 class ClusterSpec(Section):
     name: ClusterName = Field(description="first part of every resource name; fixed for life")
     kubernetes: Version = Field(description="Kubernetes release, one of artifacts/lock.yaml")
-    pod_cidr: Cidr = Field("10.244.0.0/16", description="pods; each node takes a /24 of it")
+    pod_cidr: Cidr = Field(
+        "10.244.0.0/16", description="pods; each node takes a part of it (network.nodeCidrMask)"
+    )
     service_cidr: Cidr = Field("10.96.0.0/16", description="services; .1 is the API, .10 is DNS")
     dns_domain: DnsName = Field("cluster.local", description="domain of the cluster's own DNS")
     endpoint: Endpoint | None = Field(

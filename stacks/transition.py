@@ -24,9 +24,12 @@ _FIXED = {
     "machines.provider": "machines cannot change their kind",
     "machines.lab.subnet": "machines have their addresses of it",
     "network.plugin": "running pods are wired by it",
+    "network.nodeCidrMask": "nodes have parts of cluster.podCidr of that size",
     "controlPlane.encryptSecrets": "Secrets lie in etcd in the form it chose",
     "pki.caValidityHours": "another lifetime makes other CAs, which no member would trust",
 }
+# What clusters had before there was a choice, and so do not remember.
+_BEFORE_THE_CHOICE: Mapping[str, object] = {"network.nodeCidrMask": 24}
 _FEW = 4  # a pool of fewer machines may lose most of them in one edit
 _OTHER_NAME = (
     "add the machine under a new name and run up, then take the old name out and run up again"
@@ -93,25 +96,26 @@ def _refusals(before: Memory, plan: Plan) -> list[Refusal]:
 
 
 def _immutable(before: Memory, plan: Plan) -> list[Refusal]:
-    now = memory.fixed(plan)
+    was, now = {**_BEFORE_THE_CHOICE, **before.fixed}, memory.fixed(plan)
     return [
         Refusal(
             "fixed",
             path,
             path,
-            f"cannot change from {_word(before.fixed[path])} to {_word(now[path])}: {reason}; "
-            f"set it back to {_word(before.fixed[path])}, or {_NEW_CLUSTER}",
+            f"cannot change from {_word(was[path])} to {_word(now[path])}: {reason}; "
+            f"set it back to {_word(was[path])}, or {_NEW_CLUSTER}",
         )
         for path, reason in _FIXED.items()
         # A field that was not remembered yet is new in this program: there is nothing to compare.
-        if before.fixed.get(path) is not None
-        and now[path] is not None
-        and before.fixed[path] != now[path]
+        if was.get(path) is not None and now[path] is not None and was[path] != now[path]
     ]
 
 
 def _word(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else repr(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    # The engine gives every number back as a float.
+    return str(int(value)) if isinstance(value, float) else repr(value)
 
 
 def _kubernetes(before: Memory, plan: Plan) -> list[Refusal]:

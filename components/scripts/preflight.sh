@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Makes sure that this machine can become NODE, before anything is changed on it. Reports every problem at once; changes nothing.
 # Values: ROLES, ADDRESS, ARCH, PORTS (to be free), PEERS (address:port, reachable), SOURCES (URLs, reachable), VXLAN (1: needed),
-#   MIN_CPUS, MIN_MEMORY_MIB, MIN_DISK_GIB; REPORT (1: look even if the machine is a node already).
+#   MTU (bytes that the interface of ADDRESS has to take; empty: any), MIN_CPUS, MIN_MEMORY_MIB, MIN_DISK_GIB; REPORT (1: look even if the machine is a node already).
 problems=()
 problem() { problems+=("$1"$'\n'"    do: $2"); }
 
@@ -47,6 +47,7 @@ check_kernel() {
 
 check_network() {
   local port peer url answer date skew limit
+  if [[ -n ${MTU:-} ]]; then check_mtu; fi # not among the values of an older first day
   for port in $PORTS; do
     answer=$(ss -Hltnp "sport = :$port")
     [[ -z $answer ]] || problem "port $port is in use: ${answer##* }" "stop that service, or use another machine"
@@ -76,6 +77,14 @@ check_network() {
     skew=$(($(date +%s) - $(date -d "$date" +%s)))
     ((skew >= -10 && skew <= 10)) || problem "clock differs by $skew s from that of $url" "run a time service (chrony) on both"
   fi
+}
+
+check_mtu() {
+  local name mtu
+  name=$(ip -o -4 addr show | awk -v address="$ADDRESS" 'index($4, address "/") == 1 {print $2; exit}')
+  if [[ -z $name ]]; then return; fi # said by check_system
+  mtu=$(ip -o link show dev "$name" | grep -oP ' mtu \K[0-9]+')
+  ((mtu >= MTU)) || problem "interface $name takes packets of $mtu bytes, pods need $MTU" "raise its MTU, or lower network.mtu by $((MTU - mtu))"
 }
 
 # What other programs run here, and would lose when this machine becomes a node.

@@ -23,6 +23,7 @@ from stacks.files.manifests import (
 )
 from stacks.files.yaml_text import documents
 from stacks.plan import Plan
+from stacks.settings import NetworkSpec
 
 _NAMESPACE = "kube-flannel"
 _NAME = "flannel"
@@ -46,7 +47,7 @@ set -eu
 conflist() {
   until [ -s /run/flannel/subnet.env ]; do sleep 0.25; done
   . /run/flannel/subnet.env
-  # FLANNEL_SUBNET is the address of the bridge, the first of the range that host-local wants.
+@MTU@  # FLANNEL_SUBNET is the address of the bridge, the first of the range that host-local wants.
   host=${FLANNEL_SUBNET%/*}
   range=${host%.*}.$((${host##*.} - 1))/${FLANNEL_SUBNET#*/}
   cat >/etc/cni/net.d/.10-kube-ha.new <<END
@@ -63,6 +64,11 @@ conflist &
 exec /opt/bin/flanneld "$@"
 """
 
+# flanneld leaves a device that exists as it is, and knows no MTU for host-gw.
+_DEVICE_MTU = "  ip link set dev flannel.1 mtu {mtu}\n"
+_BRIDGE_MTU = "  FLANNEL_MTU={mtu}\n"
+VXLAN_HEADERS = 50  # bytes around a pod's packet; flanneld takes them off the MTU it is told
+
 
 def flannel(plan: Plan) -> str:
     """Namespace, rights, config and DaemonSet of flannel.
@@ -75,7 +81,7 @@ def flannel(plan: Plan) -> str:
     config = {
         "Network": plan.spec.cluster.pod_cidr,
         "EnableNFTables": network.proxy_mode == "nftables",
-        "Backend": {"Type": network.backend},
+        "Backend": _backend(network),
     }
     data = {"net-conf.json": json.dumps(config, indent=2) + "\n"}
     privileged = {"pod-security.kubernetes.io/enforce": "privileged"}
@@ -94,11 +100,26 @@ def flannel(plan: Plan) -> str:
                 "updateStrategy": ROLLING,
                 "template": {
                     "metadata": {"labels": {"app": _NAME}, "annotations": config_annotation(data)},
-                    "spec": _pod(f"ghcr.io/flannel-io/flannel:v{plan.versions.flannel}"),
+                    "spec": _pod(
+                        f"ghcr.io/flannel-io/flannel:v{plan.versions.flannel}", _run(network)
+                    ),
                 },
             },
         },
     )
+
+
+def _backend(network: NetworkSpec) -> Document:
+    if network.mtu is None or network.backend != "vxlan":
+        return {"Type": network.backend}
+    return {"Type": network.backend, "MTU": network.mtu + VXLAN_HEADERS}
+
+
+def _run(network: NetworkSpec) -> str:
+    lines = ""
+    if network.mtu is not None:
+        lines = (_DEVICE_MTU if network.backend == "vxlan" else _BRIDGE_MTU).format(mtu=network.mtu)
+    return _RUN.replace("@MTU@", lines)
 
 
 def _rights() -> list[Document]:
@@ -108,7 +129,7 @@ def _rights() -> list[Document]:
     ]
 
 
-def _pod(image: str) -> Document:
+def _pod(image: str, run: str) -> Document:
     own_files = [mount("run", "/run/flannel"), mount("cni", "/etc/cni/net.d")]
     return {
         "hostNetwork": True,
@@ -129,7 +150,7 @@ def _pod(image: str) -> Document:
                 "name": "flanneld",
                 "image": image,
                 # The word after the script is its $0.
-                "command": ["/bin/sh", "-c", _RUN, "flanneld"],
+                "command": ["/bin/sh", "-c", run, "flanneld"],
                 # The address by which other nodes know this one, on whichever interface it is.
                 "args": ["--ip-masq", "--kube-subnet-mgr", "--iface=$(NODE_ADDRESS)"],
                 "env": [

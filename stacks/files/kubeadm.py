@@ -15,6 +15,7 @@ AUDIT_LOG = "/var/log/kubernetes/audit.log"
 ENCRYPTION = "/etc/kubernetes/encryption.yaml"
 DISCOVERY = "/etc/kubernetes/discovery.conf"
 
+_NODE_MASK = 24  # kube-controller-manager's default, in bits
 _MASTER_TAINT = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
 
 
@@ -193,8 +194,13 @@ def _election_flags(plan: Plan) -> dict[str, str]:
 
 def _controller_manager_flags(plan: Plan) -> Mapping[str, str]:
     spec = plan.spec.control_plane
-    threshold = {"terminated-pod-gc-threshold": str(spec.terminated_pod_gc_threshold)}
-    return _election_flags(plan) | threshold | spec.controller_manager_args
+    flags = _election_flags(plan)
+    flags["terminated-pod-gc-threshold"] = str(spec.terminated_pod_gc_threshold)
+    mask = plan.spec.network.node_cidr_mask
+    if mask != _NODE_MASK:
+        # This one of the three flags for it is the one that kubeadm looks at.
+        flags["node-cidr-mask-size-ipv4"] = str(mask)
+    return flags | spec.controller_manager_args
 
 
 def _scheduler_flags(plan: Plan) -> Mapping[str, str]:

@@ -140,6 +140,12 @@ LAB = [
     ),
     pytest.param(
         {},
+        {"network.mtu": 1400},
+        [*addons("flannel"), *GATE],
+        id="the size of packets is flannel's",
+    ),
+    pytest.param(
+        {},
         {"cluster.endpoint": "api.example.com"},
         [
             *(f"! dev-pki-{node}-apiserver{part}" for node in MASTERS for part in ("", "-request")),

@@ -126,6 +126,29 @@ def test_preflight_reports_all_problems_of_a_machine_at_once(shell: Shell) -> No
     assert out.count("    do: ") >= 6
 
 
+@pytest.mark.parametrize(("mtu", "small"), [("", False), ("1500", False), ("8950", True)])
+def test_preflight_finds_an_interface_that_is_too_small_for_the_packets_of_pods(
+    shell: Shell,
+    mtu: str,
+    small: bool,  # noqa: FBT001 (a parameter of the table)
+) -> None:
+    lines = {
+        "addr": "2: eth0    inet 192.0.2.90/24 scope global\n3: eth1    inet 192.0.2.9/24 scope global",
+        "link": "3: eth1: <UP> mtu 1500 qdisc",
+    }
+    shell.stub(
+        "ip",
+        f"case \"$*\" in *addr*) echo '{lines['addr']}' ;; *eth1) echo '{lines['link']}' ;; esac",
+    )
+    values = {"ADDRESS": "192.0.2.9", "MTU": mtu, "PORTS": "", "PEERS": "", "SOURCES": "http://m/x"}
+    shell.stub("curl", "printf 200")
+    code = 'check_network; printf "%s\\n" "${problems[@]}"'
+    out = shell.run(code, phase="preflight", values=values)
+    text = "interface eth1 takes packets of 1500 bytes, pods need 8950"
+    assert (text in out) == small
+    assert ("raise its MTU, or lower network.mtu by 7450" in out) == small
+
+
 @pytest.mark.parametrize(("report", "looked"), [("0", False), ("1", True)])
 def test_preflight_of_our_own_node_looks_only_when_asked(
     shell: Shell,

@@ -128,6 +128,15 @@ def test_flags_of_the_user_join_ours() -> None:
     assert scheduler["v"] == "4"
 
 
+def test_the_size_of_a_nodes_part_of_the_pod_network_is_the_controller_managers() -> None:
+    def flags(plan: Plan) -> dict[str, str]:
+        cluster = _init(plan)["ClusterConfiguration"]
+        return _arguments(_at(cluster, "controllerManager", "extraArgs"))
+
+    assert not {name for name in flags(lab()) if "mask" in name}
+    assert flags(lab(network={"nodeCidrMask": 22}))["node-cidr-mask-size-ipv4"] == "22"
+
+
 def test_names_by_which_the_api_is_called_are_in_its_certificate() -> None:
     names = _at(_init(adopted(controlPlane={"certSans": ["10.1.2.3"]}))["ClusterConfiguration"],
                 "apiServer", "certSANs")  # fmt: skip

@@ -23,3 +23,19 @@ def test_vxlan_is_needed_by_flannel_with_that_backend_alone(
     plan = planned(adopted({"network": {"plugin": plugin, "backend": backend}}))
     files = artifacts.files(plan, "amd64")
     assert desired.preflight(plan, plan.workers[0], files)["VXLAN"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("network", "wanted"),
+    [
+        ({}, ""),
+        ({"mtu": 8900}, "8950"),  # vxlan's headers come on top
+        ({"mtu": 8900, "backend": "host-gw"}, "8900"),
+    ],
+)
+def test_an_interface_has_to_take_the_packets_of_pods(
+    network: dict[str, object], wanted: str
+) -> None:
+    plan = planned(adopted({"network": network}))
+    files = artifacts.files(plan, "amd64")
+    assert desired.preflight(plan, plan.workers[0], files)["MTU"] == wanted

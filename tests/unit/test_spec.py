@@ -29,7 +29,7 @@ BAD = [
     ({"pools.worker.lables": {}}, "pools.worker.lables", "unknown key `lables`; did you mean `labels`?"),
     ({"cluster.podCIDR": "10.0.0.0/8"}, "cluster.podCIDR", "unknown key `podCIDR`; did you mean `podCidr`?"),
     ({"cluster.pod_cidr": "10.0.0.0/8"}, "cluster.pod_cidr", "unknown key `pod_cidr`; did you mean `podCidr`?"),
-    ({"network.zzz": 1}, "network.zzz", "unknown key `zzz`; known are plugin, backend, proxyMode"),
+    ({"network.zzz": 1}, "network.zzz", "unknown key `zzz`; known are plugin, backend, proxyMode, nodeCidrMask, mtu"),
     ({"kubelet.maxPod": 1}, "kubelet.maxPod", "unknown key `maxPod`; did you mean `maxPods`?"),
     # Types
     ({"pools.worker.count": "2"}, "pools.worker.count", '"2" is no whole number'),
@@ -65,6 +65,8 @@ BAD = [
     ({"cluster.podCidr": "10.244.0.0/25"}, "cluster.podCidr", "/25 does not fit; use /8 to /24"),
     ({"cluster.serviceCidr": "10.128.0.0/11"}, "cluster.serviceCidr", "/11 does not fit; use /12 to /27"),
     ({"cluster.podCidr": "10.244.0.0/22"}, "cluster.podCidr", "10.244.0.0/22 has room for 4 nodes (a /24 each) of 5; use /21"),
+    ({"cluster.podCidr": "10.128.0.0/9", "network.nodeCidrMask": 27, "kubelet.maxPods": 29}, "cluster.podCidr", "/9 does not fit; use /11 to /27"),
+    ({"cluster.podCidr": "10.244.0.0/25", "network.nodeCidrMask": 27, "kubelet.maxPods": 29}, "cluster.podCidr", "10.244.0.0/25 has room for 4 nodes (a /27 each) of 5; use /24"),
     ({"cluster.dnsDomain": "Cluster.local"}, "cluster.dnsDomain", "'Cluster.local' is no DNS name; use a-z, 0-9, '-' and dots between labels"),
     ({"cluster.endpoint": "api.example.com:70000"}, "cluster.endpoint", "'api.example.com:70000': the part after ':' is no port; use 1 to 65535"),
     ({"cluster.endpoint": "https://api"}, "cluster.endpoint", "'https://api' is no host[:port]; leave out scheme, path and user"),
@@ -105,6 +107,14 @@ BAD = [
     ({"nodes": {"x": {}}}, "nodes.x", "no node has this name; there are master-1, master-2, master-3, worker-1, worker-2"),
     # Settings
     ({"network.plugin": "calico"}, "network.plugin", "\"calico\" is not one of 'flannel', 'none'"),
+    ({"network.nodeCidrMask": 19}, "network.nodeCidrMask", "19 is too small; at least 20"),
+    ({"network.nodeCidrMask": 29}, "network.nodeCidrMask", "29 is too big; at most 28"),
+    ({"network.nodeCidrMask": 26}, "kubelet.maxPods", "110 pods do not fit a node's /26 of podCidr, which has 61 addresses for them; use 61, or network.nodeCidrMask 25 for a new cluster"),
+    ({"kubelet.maxPods": 254}, "kubelet.maxPods", "254 pods do not fit a node's /24 of podCidr, which has 253 addresses for them; use 253, or network.nodeCidrMask 23 for a new cluster"),
+    ({"network.mtu": 9001}, "network.mtu", "9001 is too big; at most 9000"),
+    ({"network.mtu": 575}, "network.mtu", "575 is too small; at least 576"),
+    ({"network.plugin": "none", "network.mtu": 1400}, "network.mtu", "does nothing with plugin none; set it in your own network's manifest"),
+    ({"controlPlane.controllerManagerArgs": {"node-cidr-mask-size-ipv4": "25"}}, "controlPlane.controllerManagerArgs.node-cidr-mask-size-ipv4", "is not yours to set: use network.nodeCidrMask"),
     ({"etcd.electionTimeoutMs": 400}, "etcd.electionTimeoutMs", "400 is under 5 x heartbeatIntervalMs; use 1000"),
     ({"etcd.quotaBackendGib": 9}, "etcd.quotaBackendGib", "9 is too big; at most 8"),
     ({"controlPlane.leaderElection": {"leaseDurationS": 10}}, "controlPlane.leaderElection.leaseDurationS", "10 is not above renewDeadlineS 10; a leader must give up first"),
@@ -130,7 +140,7 @@ BAD = [
     ({"proxy.https": "proxy:3128"}, "proxy.https", "'proxy:3128' is no plain URL; write http(s)://host[:port][/path] without user, password or query"),
     ({"proxy.noProxy": ["*.example.com"]}, "proxy.noProxy[0]", "'*.example.com' is no DNS name; use a-z, 0-9, '-' and dots between labels"),
     ({"converge.generation": 0}, "converge.generation", "0 is too small; at least 1"),
-    ({"kubelet.maxPods": 300}, "kubelet.maxPods", "300 is too big; at most 250"),
+    ({"kubelet.maxPods": 1001}, "kubelet.maxPods", "1001 is too big; at most 1000"),
 ]  # fmt: skip
 
 

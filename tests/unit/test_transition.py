@@ -70,6 +70,7 @@ REFUSED = [
     ({}, {"cluster.serviceCidr": "10.97.0.0/16"}, [fixed("cluster.serviceCidr", "'10.96.0.0/16'", "'10.97.0.0/16'", "Services and the API's certificates have addresses of it")]),
     ({}, {"cluster.dnsDomain": "k8s.test"}, [fixed("cluster.dnsDomain", "'cluster.local'", "'k8s.test'", "running pods look names up in it")]),
     ({}, {"network.plugin": "none"}, [fixed("network.plugin", "'flannel'", "'none'", "running pods are wired by it")]),
+    ({}, {"network.nodeCidrMask": 25}, [fixed("network.nodeCidrMask", "24", "25", "nodes have parts of cluster.podCidr of that size")]),
     ({}, {"controlPlane.encryptSecrets": False}, [fixed("controlPlane.encryptSecrets", "true", "false", "Secrets lie in etcd in the form it chose")]),
     ({}, {"pki.caValidityHours": 10000}, [fixed("pki.caValidityHours", "87600", "10000", "another lifetime makes other CAs, which no member would trust")]),
     ({}, {"cluster.kubernetes": "1.35.4"}, [("cluster.kubernetes", "1.35.4 is older than 1.36.3, and it cannot read what 1.36.3 wrote to etcd; set it back to '1.36.3', or make a new stack with '1.35.4' and move the workload over")]),
@@ -216,6 +217,17 @@ def test_fields_that_an_older_program_did_not_remember_are_not_compared() -> Non
     check(remembered(old), planned(lab({"network.plugin": "none"})))
 
 
+def test_a_cluster_from_before_there_was_a_choice_has_what_there_was() -> None:
+    old = memory.of(planned(lab()))
+    config = old["config"]
+    assert isinstance(config, dict)
+    del config["network"]["nodeCidrMask"]
+    for known in (remembered(old), remembered(OLDEST)):
+        check(known, planned(lab()))
+        with pytest.raises(TransitionError, match="nodeCidrMask: cannot change from 24 to 25"):
+            check(known, planned(lab({"network.nodeCidrMask": 25})))
+
+
 def test_keys_that_the_model_lost_since_are_left_out() -> None:
     old = memory.of(planned(lab()))
     config = old["config"]
@@ -268,7 +280,7 @@ def test_the_first_format_can_still_be_read() -> None:
     assert known.plan is None
     assert known.machines["worker-1"].fingerprint == "SHA256:abc"
     check(known, planned(lab()))
-    with pytest.raises(TransitionError):
+    with pytest.raises(TransitionError, match="from 87600 to 1000: "):
         check(
             known,
             planned(

@@ -1,0 +1,86 @@
+"""Checks of networks: pods, services and the lab apart from each other, and big enough."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+from typing import TYPE_CHECKING
+
+from stacks.problems import Problem
+
+if TYPE_CHECKING:
+    from stacks.spec import Spec
+
+LAB_MASKS = (16, 28)
+_MOST_PARTS = 16  # bits between podCidr and a node's part; kubeadm takes no more
+_NOT_FOR_PODS = 3  # addresses of a node's part: the network's own, the bridge's, broadcast
+
+
+def problems(spec: Spec) -> list[Problem]:
+    """Networks that overlap, that no component takes, or that are too small."""
+    return [*_networks(spec), *_nodes_in_pod_cidr(spec), *_pods_on_a_node(spec), *_mtu(spec)]
+
+
+def _networks(spec: Spec) -> list[Problem]:
+    """Pods, services and the lab must not share an address; sizes Kubernetes takes."""
+    named = [
+        ("cluster.podCidr", IPv4Network(spec.cluster.pod_cidr)),
+        ("cluster.serviceCidr", IPv4Network(spec.cluster.service_cidr)),
+    ]
+    if spec.machines.provider == "lab":
+        named.append(("machines.lab.subnet", IPv4Network(spec.machines.lab.subnet)))
+    out = [
+        Problem(path, f"{network} overlaps {other_path} {other}; use networks of their own")
+        for place, (path, network) in enumerate(named)
+        for other_path, other in named[:place]
+        if network.overlaps(other)
+    ]
+    mask = spec.network.node_cidr_mask
+    limits = {
+        "cluster.podCidr": (max(8, mask - _MOST_PARTS), mask),
+        "cluster.serviceCidr": (12, 27),  # kube-apiserver takes 2^20 addresses at most; .10 is DNS
+        "machines.lab.subnet": LAB_MASKS,
+    }
+    for path, network in named:
+        low, high = limits[path]
+        if not low <= network.prefixlen <= high:
+            out.append(Problem(path, f"/{network.prefixlen} does not fit; use /{low} to /{high}"))
+    return out
+
+
+def _nodes_in_pod_cidr(spec: Spec) -> list[Problem]:
+    """Every node needs its own part of podCidr."""
+    network, mask = IPv4Network(spec.cluster.pod_cidr), spec.network.node_cidr_mask
+    if network.prefixlen > mask:
+        return []  # said by _networks
+    nodes = sum(
+        len(pool.hosts or ()) if spec.machines.provider == "adopt" else pool.count or 0
+        for pool in spec.pools.values()
+        if "master" in pool.roles or "worker" in pool.roles
+    )
+    room = 2 ** (mask - network.prefixlen)
+    if nodes <= room:
+        return []
+    need = mask - (nodes - 1).bit_length()
+    text = f"{network} has room for {room} nodes (a /{mask} each) of {nodes}; use /{need}"
+    return [Problem("cluster.podCidr", text)]
+
+
+def _pods_on_a_node(spec: Spec) -> list[Problem]:
+    """Every pod of a node needs an address of the node's part."""
+    mask, pods = spec.network.node_cidr_mask, spec.kubelet.max_pods
+    room = 2 ** (32 - mask) - _NOT_FOR_PODS
+    if pods <= room:
+        return []
+    wider = 32 - (pods + _NOT_FOR_PODS - 1).bit_length()
+    text = (
+        f"{pods} pods do not fit a node's /{mask} of podCidr, which has {room} addresses for them; "
+        f"use {room}, or network.nodeCidrMask {wider} for a new cluster"
+    )
+    return [Problem("kubelet.maxPods", text)]
+
+
+def _mtu(spec: Spec) -> list[Problem]:
+    if spec.network.mtu is None or spec.network.plugin == "flannel":
+        return []
+    text = f"does nothing with plugin {spec.network.plugin}; set it in your own network's manifest"
+    return [Problem("network.mtu", text)]
