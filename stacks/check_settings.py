@@ -6,10 +6,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from stacks.problems import Problem
+from stacks.settings import API_SHUTDOWN_DELAY_S, CHECK_TIMEOUT_S, CHECKS_TO_FALL
 
 if TYPE_CHECKING:
     from stacks.settings import AuditSpec
     from stacks.spec import Spec
+
+# HAProxy opens two files for each, and some for itself; it does not start if it may not. Machines
+# of the lab may open 20000.
+_CONTAINER_CONNECTIONS = 9900
 
 # Flags that kubeadm or this program writes: flag -> the config key to use, or why there is none.
 _CERTIFICATES = "is set by the PKI; its files are made by this program"
@@ -84,6 +89,7 @@ _CONTROLLER_MANAGER = _ELECTED | {
 def problems(spec: Spec) -> list[Problem]:
     """Settings that no component would take, or that contradict each other."""
     return [
+        *_load_balancing(spec),
         *_etcd(spec),
         *_leader_election(spec),
         *_admission(spec),
@@ -91,6 +97,27 @@ def problems(spec: Spec) -> list[Problem]:
         *_audit(spec.control_plane.audit),
         *_lifetimes(spec),
     ]
+
+
+def _load_balancing(spec: Spec) -> list[Problem]:
+    path, wanted = "loadBalancing", spec.load_balancing
+    out = []
+    delay_ms = 1000 * API_SHUTDOWN_DELAY_S
+    if wanted.detection_ms >= delay_ms:
+        most = (delay_ms - 1000 * CHECK_TIMEOUT_S - 1) // CHECKS_TO_FALL
+        text = (
+            f"with {wanted.check_interval_ms} a node may take {wanted.detection_ms} ms to notice "
+            f"that a master ends, which answers for {delay_ms} ms more; use at most {most}"
+        )
+        out.append(Problem(f"{path}.checkIntervalMs", text))
+    containers = spec.machines.containers or spec.machines.provider == "lab"
+    if containers and wanted.max_connections > _CONTAINER_CONNECTIONS:
+        text = (
+            f"{wanted.max_connections} need more files than machines that are containers may open; "
+            f"use at most {_CONTAINER_CONNECTIONS}"
+        )
+        out.append(Problem(f"{path}.maxConnections", text))
+    return out
 
 
 def _etcd(spec: Spec) -> list[Problem]:

@@ -75,6 +75,29 @@ class NetworkSpec(Section):
     )
 
 
+# An API server that ends answers for so long after it has said that it is no longer ready.
+API_SHUTDOWN_DELAY_S = 15
+CHECKS_TO_FALL = 2  # failed checks in a row after which HAProxy takes a master out
+CHECK_TIMEOUT_S = 3
+
+
+class LoadBalancingSpec(Section):
+    max_connections: Annotated[int, Field(ge=100, le=100000)] = Field(
+        4000, description="connections to the API that one node's HAProxy carries at a time"
+    )
+    check_interval_ms: Annotated[int, Field(ge=500, le=60000)] = Field(
+        2000, description="time between two checks of one master by one node"
+    )
+    idle_timeout_h: Annotated[int, Field(ge=1, le=500)] = Field(
+        24, description="silence after which a connection (a watch, an exec) is closed, in hours"
+    )
+
+    @property
+    def detection_ms(self) -> int:
+        """The longest that a node sends new connections to a master that is no longer ready."""
+        return CHECKS_TO_FALL * self.check_interval_ms + 1000 * CHECK_TIMEOUT_S
+
+
 class EtcdSpec(Section):
     heartbeat_interval_ms: Annotated[int, Field(ge=10, le=5000)] = Field(
         100, description="leader's heartbeat; about the slowest round trip between two members"

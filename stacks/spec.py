@@ -41,6 +41,7 @@ from stacks.settings import (
     ConvergeSpec,
     EtcdSpec,
     KubeletSpec,
+    LoadBalancingSpec,
     MirrorSpec,
     NetworkSpec,
     PkiSpec,
@@ -170,6 +171,9 @@ class Spec(Section):
         default_factory=dict, description="exceptions to the pool, by node name"
     )
     network: NetworkSpec = Field(NetworkSpec(), description="pod network and services")
+    load_balancing: LoadBalancingSpec = Field(
+        LoadBalancingSpec(), description="HAProxy on every node, its way to the API"
+    )
     etcd: EtcdSpec = Field(EtcdSpec(), description="timings and size of etcd")
     control_plane: ControlPlaneSpec = Field(
         ControlPlaneSpec(), description="API server, controller manager, scheduler"

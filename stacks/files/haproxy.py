@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from stacks.plan import API_PORT, LOCAL_API_PORT, Plan
+from stacks.settings import CHECK_TIMEOUT_S, CHECKS_TO_FALL
+
+_FAST_INTERVAL_MS = 1000  # between the checks of a master that is about to change sides
 
 _FRAME = """\
 # The Kubernetes API of {cluster} at 127.0.0.1:{port}: one file for all nodes.
@@ -12,17 +15,17 @@ global
   group haproxy
   chroot /var/lib/haproxy
   stats socket /run/haproxy/admin.sock mode 600 level admin
-  maxconn 4000
+  maxconn {connections}
   hard-stop-after 1h  # a reload leaves old connections alone, but not for ever
 
 defaults
   mode tcp
   log global
-  maxconn 4000
+  maxconn {connections}
   timeout connect 2s
-  timeout check 3s
-  timeout client 24h  # watches and exec sessions are silent for hours
-  timeout server 24h
+  timeout check {timeout}
+  timeout client {idle}  # watches and exec sessions are silent for hours
+  timeout server {idle}
   retries 3
   option redispatch 1  # every retry asks another master
   option srvtcpka
@@ -37,7 +40,7 @@ listen kubernetes-api
   http-check send meth GET uri /readyz ver HTTP/1.1 hdr Host kubernetes
   http-check expect status 200
   default-server check-ssl ca-file /etc/kube-ha/ca.crt verify required verifyhost kubernetes \
-inter 2s fastinter 1s fall 2 rise 2
+inter {interval} fastinter {fast} fall {fall} rise 2
 {checked}
   # Not checked: should all checks fail (an expired CA, a wrong clock), the API stays reachable.
   option allbackups
@@ -52,12 +55,24 @@ def local_api(plan: Plan) -> str:
     to a master that vanished after 20 s. Sessions of a master whose check fails are left alone:
     a draining API server still answers what it has accepted.
     """
+    wanted = plan.spec.load_balancing
     servers = [(node.name, f"{node.address}:{API_PORT}") for node in plan.masters]
     return _FRAME.format(
         cluster=plan.spec.cluster.name,
         port=LOCAL_API_PORT,
+        connections=wanted.max_connections,
+        idle=f"{wanted.idle_timeout_h}h",
+        timeout=f"{CHECK_TIMEOUT_S}s",
+        interval=_duration(wanted.check_interval_ms),
+        fast=_duration(min(wanted.check_interval_ms, _FAST_INTERVAL_MS)),
+        fall=CHECKS_TO_FALL,
         checked="\n".join(f"  server {name} {at} check tcp-ut 20s" for name, at in servers),
         unchecked="\n".join(
             f"  server {name}-unchecked {at} backup tcp-ut 20s" for name, at in servers
         ),
     )
+
+
+def _duration(milliseconds: int) -> str:
+    whole = milliseconds % 1000 == 0
+    return f"{milliseconds // 1000}s" if whole else f"{milliseconds}ms"

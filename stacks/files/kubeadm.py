@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from stacks.files import kubelet
 from stacks.files.yaml_text import documents
 from stacks.plan import API_PORT, ETCD_CLIENT_PORT, LOCAL_API_PORT, Node, Plan
+from stacks.settings import API_SHUTDOWN_DELAY_S
 
 _API = "kubeadm.k8s.io/v1beta4"
 _PKI = "/etc/kubernetes/pki"
@@ -146,8 +147,8 @@ def _apiserver_flags(plan: Plan) -> Mapping[str, str]:
         "enable-admission-plugins": ",".join(plugins),
         "profiling": str(spec.profiling).lower(),
         # The API answers for so long after it said it is no longer ready: load balancers
-        # need up to 7 s to notice.
-        "shutdown-delay-duration": "15s",
+        # need their time to notice.
+        "shutdown-delay-duration": f"{API_SHUTDOWN_DELAY_S}s",
     }
     if spec.audit.enabled:
         flags |= {

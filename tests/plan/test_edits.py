@@ -128,6 +128,12 @@ LAB = [
     ),
     pytest.param(
         {},
+        {"loadBalancing.maxConnections": 5000},
+        [*prepared_again([*MASTERS, *WORKERS]), *stamped("master", MASTERS), *GATE],
+        id="a setting of HAProxy touches every machine, none of the members",
+    ),
+    pytest.param(
+        {},
         {"kubelet.maxPods": 60},
         [*prepared_again([*MASTERS, *WORKERS]), *stamped("master", MASTERS), *GATE],
         id="a setting of the kubelet touches every node, and the masters that keep it",

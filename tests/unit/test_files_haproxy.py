@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from stacks.files.haproxy import local_api
+from stacks.settings import API_SHUTDOWN_DELAY_S
 from tests.unit.files_examples import adopted, assert_snapshot, lab, program
 
 
@@ -56,19 +57,49 @@ def test_nodes_notice_a_draining_master_before_it_stops_answering() -> None:
     assert inter + (fall - 1) * fast + check < 15
 
 
+def test_settings_come_from_the_config() -> None:
+    wanted = {"maxConnections": 9000, "checkIntervalMs": 700, "idleTimeoutH": 48}
+    text = local_api(lab(loadBalancing=wanted))
+    # In global for the process, in defaults for the listener: the smaller one counts.
+    assert re.findall(r"^  maxconn (\d+)$", text, re.MULTILINE) == ["9000", "9000"]
+    assert re.findall(r"^  timeout (client|server) (\w+)", text, re.MULTILINE) == [
+        ("client", "48h"),
+        ("server", "48h"),
+    ]
+    # A master that is about to change sides is not asked less often than another.
+    assert " inter 700ms fastinter 700ms fall 2 " in text
+    assert " inter 4s fastinter 1s fall 2 " in local_api(
+        lab(loadBalancing={"checkIntervalMs": 4000})
+    )
+
+
+def test_the_slowest_checks_that_are_accepted_notice_a_draining_master_in_time() -> None:
+    slowest = lab(loadBalancing={"checkIntervalMs": 5999}).spec.load_balancing
+    assert slowest.detection_ms < 1000 * API_SHUTDOWN_DELAY_S
+
+
 def _number(pattern: str, text: str) -> int:
     found = re.search(pattern, text)
     assert found is not None, pattern
     return int(found[1])
 
 
-@pytest.mark.parametrize("masters", [1, 3, 7])
-def test_haproxy_accepts_it(masters: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("masters", "wanted"),
+    [
+        (1, {}),
+        (3, {"maxConnections": 9900, "checkIntervalMs": 5999, "idleTimeoutH": 500}),
+        (7, {"maxConnections": 100, "checkIntervalMs": 500, "idleTimeoutH": 1}),
+    ],
+)
+def test_haproxy_accepts_it(masters: int, wanted: dict[str, int], tmp_path: Path) -> None:
     haproxy = program("haproxy", tmp_path)
     ca = tmp_path / "ca.crt"
     ca.write_bytes(_certificate())
     config = tmp_path / "haproxy.cfg"
-    config.write_text(local_api(lab(masters)).replace("/etc/kube-ha/ca.crt", str(ca)))
+    config.write_text(
+        local_api(lab(masters, loadBalancing=wanted)).replace("/etc/kube-ha/ca.crt", str(ca))
+    )
     done = subprocess.run(
         [haproxy, "-c", "-f", config], capture_output=True, text=True, check=False, timeout=30
     )
