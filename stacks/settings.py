@@ -108,6 +108,23 @@ class EtcdSpec(Section):
     quota_backend_gib: Annotated[int, Field(ge=1, le=8)] = Field(
         2, description="size at which etcd stops writes; it keeps the whole of it in memory"
     )
+    # The API server's client of etcd sends no more than 2 MiB.
+    max_request_kib: Annotated[int, Field(ge=1536, le=2048)] = Field(
+        1536,
+        description="biggest object that can be written; all members hold it in memory at once",
+    )
+    snapshot_count: Annotated[int, Field(ge=1000, le=1_000_000)] = Field(
+        10000,
+        description="writes between two snapshots; more take more memory, fewer more disk work",
+    )
+    compaction_retention_min: Annotated[int, Field(ge=5, le=10080)] = Field(
+        60,
+        description="minutes after which old revisions go while no API server runs, which else "
+        "sees to it every 5",
+    )
+    metrics: Literal["basic", "extensive"] = Field(
+        "basic", description="extensive adds histograms of every gRPC call to 127.0.0.1:2381"
+    )
 
 
 class AuditSpec(Section):

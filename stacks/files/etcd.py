@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stacks.plan import ETCD_CLIENT_PORT, ETCD_PEER_PORT, Node, Plan
+from stacks.settings import EtcdSpec
 
 _GIB = 1024**3
 
@@ -73,12 +74,27 @@ def _settings(plan: Plan, node: Node) -> dict[str, str]:
         "ETCD_QUOTA_BACKEND_BYTES": str(spec.quota_backend_gib * _GIB),
         # The API server compacts every 5 minutes; this is for the time when none runs.
         "ETCD_AUTO_COMPACTION_MODE": "periodic",
-        "ETCD_AUTO_COMPACTION_RETENTION": "1h",
-        "ETCD_SNAPSHOT_COUNT": "10000",
+        "ETCD_AUTO_COMPACTION_RETENTION": _duration(spec.compaction_retention_min),
+        "ETCD_SNAPSHOT_COUNT": str(spec.snapshot_count),
         # Lets the API server answer lists from its cache (KEP-2340).
         "ETCD_WATCH_PROGRESS_NOTIFY_INTERVAL": "5s",
         "ETCD_FEATURE_GATES": "InitialCorruptCheck=true",
+        **_other_than_etcds_own(spec),
     }
+
+
+def _other_than_etcds_own(spec: EtcdSpec) -> dict[str, str]:
+    """Settings that are left out as long as they are etcd's defaults."""
+    out = {}
+    if spec.max_request_kib != EtcdSpec().max_request_kib:
+        out["ETCD_MAX_REQUEST_BYTES"] = str(spec.max_request_kib * 1024)
+    if spec.metrics != EtcdSpec().metrics:
+        out["ETCD_METRICS"] = spec.metrics
+    return out
+
+
+def _duration(minutes: int) -> str:
+    return f"{minutes}m" if minutes % 60 else f"{minutes // 60}h"
 
 
 def unit(plan: Plan) -> str:

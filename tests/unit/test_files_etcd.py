@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import time
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from stacks.files import etcd
 from stacks.plan import Plan
-from tests.unit.files_examples import adopted, assert_snapshot, lab
+from tests.unit.files_examples import adopted, assert_snapshot, lab, program
 
 
 def _environment(plan: Plan, name: str) -> dict[str, str]:
@@ -58,6 +62,57 @@ def test_settings_come_from_the_config() -> None:
     assert values["ETCD_HEARTBEAT_INTERVAL"] == "250"
     assert values["ETCD_ELECTION_TIMEOUT"] == "2500"
     assert values["ETCD_QUOTA_BACKEND_BYTES"] == str(8 * 2**30)
+
+
+def test_what_etcd_has_as_its_default_is_left_out() -> None:
+    """A member restarts when its environment changes: one that says the same in words must not."""
+    assert not {"ETCD_METRICS", "ETCD_MAX_REQUEST_BYTES"} & _environment(lab(), "master-1").keys()
+    wanted = {
+        "metrics": "extensive",
+        "maxRequestKib": 2048,
+        "snapshotCount": 50000,
+        "compactionRetentionMin": 90,
+    }
+    values = _environment(lab(etcd=wanted), "master-1")
+    assert values["ETCD_METRICS"] == "extensive"
+    assert values["ETCD_MAX_REQUEST_BYTES"] == str(2 * 2**20)
+    assert values["ETCD_SNAPSHOT_COUNT"] == "50000"
+    assert values["ETCD_AUTO_COMPACTION_RETENTION"] == "90m"
+    hours = _environment(lab(etcd={"compactionRetentionMin": 120}), "master-1")
+    assert hours["ETCD_AUTO_COMPACTION_RETENTION"] == "2h"
+
+
+def test_etcd_itself_takes_every_setting(tmp_path: Path) -> None:
+    """A word that etcd does not know is a start that fails, or a warning that nobody reads."""
+    wanted = {"metrics": "extensive", "maxRequestKib": 2048, "compactionRetentionMin": 5}
+    values = _environment(lab(etcd=wanted), "master-1")
+    # Where it would listen and what it would trust is not on this computer.
+    own = {name: value for name, value in values.items() if not _of_the_machine(name)}
+    own |= {
+        "ETCD_DATA_DIR": str(tmp_path / "data"),
+        "ETCD_LISTEN_CLIENT_URLS": "http://127.0.0.1:0",
+    }
+    own |= {"ETCD_LISTEN_PEER_URLS": "http://127.0.0.1:0", "PATH": os.environ["PATH"]}
+    own |= {"ETCD_ADVERTISE_CLIENT_URLS": "http://127.0.0.1:0"}
+    log = tmp_path / "log"
+    with log.open("w") as stream:
+        started = subprocess.Popen(
+            [program("etcd", tmp_path)], env=own, stdout=stream, stderr=stream
+        )
+    try:
+        end = time.monotonic() + 30
+        while "ready to serve client requests" not in log.read_text() and time.monotonic() < end:
+            assert started.poll() is None, log.read_text()
+            time.sleep(0.1)
+    finally:
+        started.kill()
+        started.wait()
+    assert "ready to serve client requests" in log.read_text()
+    assert "unrecognized environment variable" not in log.read_text()
+
+
+def _of_the_machine(name: str) -> bool:
+    return name.endswith(("_URLS", "_FILE", "_CERT_AUTH")) or name == "ETCD_DATA_DIR"
 
 
 def test_the_unit_opens_no_more_files_than_a_lab_machine_may() -> None:
