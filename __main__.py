@@ -9,7 +9,7 @@ from components import last_applied, outputs
 from components.cluster import Cluster, ClusterArgs
 from components.machines import adopted, lab
 from components.pki import Pki
-from stacks import artifacts, stack_file, text, transition
+from stacks import artifacts, report, stack_file, text, transition
 from stacks.plan import plan
 from stacks.spec import SpecError, load
 
@@ -23,6 +23,8 @@ except (SpecError, transition.TransitionError) as error:
     sys.exit(text.problems(f"Pulumi.{pulumi.get_stack()}.yaml", error.problems))
 except artifacts.ArtifactError as error:
     sys.exit(str(error))
+words = report.report(before, wanted, verdict)
+pulumi.info(report.as_text(words))
 for path, warning in (*wanted.warnings, *verdict.warnings):
     pulumi.warn(f"{path}: {warning}")
 

@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from pulumi import ComponentResource, Resource, ResourceOptions
 
 from components.remote import Identity, Machine, after, attempt, converge
-from stacks import phases
-from stacks.files.coredns import coredns
-from stacks.files.flannel import flannel
-from stacks.files.kube_proxy import kube_proxy
+from stacks import desired, phases
 from stacks.plan import Plan
 
 
@@ -32,11 +29,9 @@ class Addons(ComponentResource):
 
     def __init__(self, name: str, args: AddonsArgs, opts: ResourceOptions | None = None) -> None:
         super().__init__("kube-ha:index:Addons", name, None, opts)
-        manifests = {"kube-proxy": kube_proxy(args.plan), "coredns": coredns(args.plan)}
-        if args.plan.spec.network.plugin == "flannel":
-            manifests["flannel"] = flannel(args.plan)
         self.applied = tuple(
-            self._addon(args, addon, text) for addon, text in sorted(manifests.items())
+            self._addon(args, addon, text)
+            for addon, text in sorted(desired.addons(args.plan).items())
         )
         self.register_outputs({})
 

@@ -3,31 +3,93 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from stacks import ssh_keys, text
+from stacks import memory, report, ssh_keys, text, transition
+from stacks.memory import Memory
 from stacks.plan import plan
+from stacks.report import Report
 from stacks.spec import SpecError, load
 from stacks.stack_file import StackFileError, read
+from stacks.transition import TransitionError
+
+_FORMATS = ("text", "json", "markdown")
 
 
 def main(arguments: list[str]) -> int:
-    """Print the plan, or every problem. Exit code 1 when the config is refused."""
+    """Print what an `up` would do, or every problem. Exit code 1 when the config is refused."""
+    given = _arguments().parse_args(arguments)
+    file: Path = given.file
+    try:
+        wanted = plan(load(read(file), read_keys=False))
+        before = _before(given.previous) if given.previous else None
+        verdict = transition.check(before, wanted)
+    except StackFileError as error:
+        return _refused(given.format, str(file), [("", str(error))])
+    except (SpecError, TransitionError) as error:
+        return _refused(given.format, str(file), error.problems)
+    said = report.report(before, wanted, verdict)
+    sys.stdout.write(_printed(said, given.format))
+    found = [*wanted.warnings, *verdict.warnings, *ssh_keys.problems(wanted.spec)]
+    sys.stderr.write(text.warnings(found))
+    return 0
+
+
+def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m stacks", description=__doc__)
     parser.add_argument("file", type=Path, help="stack file, as Pulumi.dev.yaml")
-    file: Path = parser.parse_args(arguments).file
+    parser.add_argument(
+        "--previous",
+        type=Path,
+        help="what is compared with: an earlier version of the stack file, or what `pulumi stack "
+        "output applied --show-secrets` prints; default: there is no cluster yet",
+    )
+    parser.add_argument("--format", choices=_FORMATS, default="text", help="default: text")
+    return parser
+
+
+def _before(file: Path) -> Memory:
+    """What was applied: a stack file that may have been, or a stack's own memory.
+
+    Raises StackFileError, SpecError, TransitionError.
+    """
     try:
-        spec = load(read(file), read_keys=False)
-    except StackFileError as error:
-        sys.stderr.write(f"{file}: {error}\n")
-        return 1
-    except SpecError as error:
-        sys.stderr.write(text.problems(str(file), error.problems))
-        return 1
-    sys.stdout.write(text.plan(plan(spec)))
-    sys.stderr.write(text.warnings([*plan(spec).warnings, *ssh_keys.problems(spec)]))
-    return 0
+        kept = json.loads(file.read_text())
+    except (OSError, ValueError):
+        kept = None
+    if isinstance(kept, str):  # the engine prints texts with --json in quotes
+        kept = json.loads(kept)
+    if not isinstance(kept, dict):
+        try:
+            kept = memory.of(plan(load(read(file), read_keys=False)))
+        except (StackFileError, SpecError) as error:
+            raise StackFileError(f"--previous {file}: {error}") from None
+    found = transition.remembered(kept)
+    if found is None:
+        raise StackFileError(f"--previous {file}: holds nothing")
+    return found
+
+
+def _printed(said: Report, form: str) -> str:
+    if form == "json":
+        return report.as_json(said) + "\n"
+    if form == "markdown":
+        return report.as_markdown(said)
+    return text.plan(said.plan) + "\n" + report.as_text(said)
+
+
+def _refused(form: str, file: str, problems: Sequence[tuple[str, str]]) -> int:
+    """Problems go where the plan would have gone, in its format, and to people."""
+    if form == "json":
+        found = [{"path": path, "text": words} for path, words in problems]
+        sys.stdout.write(json.dumps({"refused": found}, indent=2) + "\n")
+    if form == "markdown":
+        sys.stdout.write(text.problems_markdown(file, problems))
+    sys.stderr.write(text.problems(file, problems))
+    return 1
 
 
 if __name__ == "__main__":

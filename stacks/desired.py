@@ -11,7 +11,18 @@ import base64
 from collections.abc import Mapping
 
 from stacks.artifacts import File, images
-from stacks.files import apiserver, containerd, etcd, flannel, haproxy, kubeadm, kubelet, sysctl
+from stacks.files import (
+    apiserver,
+    containerd,
+    coredns,
+    etcd,
+    flannel,
+    haproxy,
+    kube_proxy,
+    kubeadm,
+    kubelet,
+    sysctl,
+)
 from stacks.plan import API_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT, LOCAL_API_PORT, Node, Plan
 
 # Where a value lies on the node. The phases know these paths; the lab's stories compare both.
@@ -108,6 +119,14 @@ def of_master(plan: Plan, node: Node) -> dict[str, str]:
         "KUBEADM_CONFIG": _text(kubeadm.init(plan, node)),
         "AUDIT_POLICY": _text(apiserver.audit_policy(plan)) if audited else "",
     }
+
+
+def addons(plan: Plan) -> dict[str, str]:
+    """Manifests of what runs in every cluster of ours, by name."""
+    manifests = {"coredns": coredns.coredns(plan), "kube-proxy": kube_proxy.kube_proxy(plan)}
+    if plan.spec.network.plugin == "flannel":
+        manifests["flannel"] = flannel.flannel(plan)
+    return manifests
 
 
 def preflight(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[str, str]:

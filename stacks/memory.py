@@ -39,7 +39,8 @@ class Memory:
     machines: Mapping[str, Machine]  # by node name
     plan: Plan | None  # None: an old version of this program wrote it, without the config
     scripts: Mapping[str, str]  # sum by phase
-    rendered: Mapping[str, Mapping[str, str]]  # by pool: sum of each value of its first node
+    # By pool: sum of each value of its first node; by "": sum of each add-on's manifest.
+    rendered: Mapping[str, Mapping[str, str]]
 
 
 def of(plan: Plan) -> dict[str, object]:
@@ -66,7 +67,7 @@ def scripts() -> dict[str, str]:
 
 
 def rendered(plan: Plan) -> dict[str, dict[str, str]]:
-    """By pool, sums of the values that this program makes for its first node.
+    """By pool, sums of the values that this program makes for its first node; by "", of add-ons.
 
     Rendered again from the same config by another version of this program, they tell what the
     program, and not the user, has changed.
@@ -74,7 +75,7 @@ def rendered(plan: Plan) -> dict[str, dict[str, str]]:
     first: dict[str, Node] = {}
     for node in plan.nodes:
         first.setdefault(node.pool, node)
-    return {
+    sums = {
         pool: {
             f"{phase} {name}": phases.digest(text)[:8]
             for phase, values in desired.of_phases(plan, node).items()
@@ -82,6 +83,8 @@ def rendered(plan: Plan) -> dict[str, dict[str, str]]:
         }
         for pool, node in first.items()
     }
+    addons = {name: phases.digest(text)[:8] for name, text in desired.addons(plan).items()}
+    return {"": addons, **sums}
 
 
 def fixed(plan: Plan) -> dict[str, object]:

@@ -11,6 +11,35 @@ def ranges(names: Iterable[str]) -> str:
 
     `a-[1-3]` is a-1, a-2, a-3; `a-[1-9/4]` is a-1, a-5, a-9: machines take turns in their zones.
     """
+    numbered, plain = _counted(names)
+    parts = [
+        f"{prefix}[{run[0]}-{run[-1]}{f'/{step}' if step > 1 else ''}]"
+        for prefix in sorted(numbered)
+        for run, step in _runs(sorted(numbered[prefix]))
+    ]
+    return ",".join([*parts, *sorted(plain)])
+
+
+def spoken(names: Iterable[str]) -> str:
+    """Names for people: `worker-1, worker-3 to worker-998, db`."""
+    numbered, plain = _counted(names)
+    parts = []
+    for prefix in sorted(numbered):
+        runs: list[list[int]] = []
+        for number in sorted(numbered[prefix]):
+            if runs and runs[-1][-1] == number - 1:
+                runs[-1].append(number)
+            else:
+                runs.append([number])
+        for run in runs:
+            ends = [run[0]] if len(run) == 1 else [run[0], run[-1]]
+            between = ", " if len(run) < 3 else " to "
+            parts.append(between.join(f"{prefix}{number}" for number in ends))
+    return ", ".join([*parts, *sorted(plain)])
+
+
+def _counted(names: Iterable[str]) -> tuple[dict[str, list[int]], list[str]]:
+    """Numbers at the end of names by what stands before them, and the names without one."""
     numbered: dict[str, list[int]] = {}
     plain: list[str] = []
     for name in names:
@@ -19,12 +48,7 @@ def ranges(names: Iterable[str]) -> str:
             numbered.setdefault(match[1], []).append(int(match[2]))
         else:
             plain.append(name)
-    parts = [
-        f"{prefix}[{run[0]}-{run[-1]}{f'/{step}' if step > 1 else ''}]"
-        for prefix in sorted(numbered)
-        for run, step in _runs(sorted(numbered[prefix]))
-    ]
-    return ",".join([*parts, *sorted(plain)])
+    return numbered, plain
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[Sequence[int], int]]:

@@ -17,7 +17,7 @@ def plan(plan: Plan) -> str:
         f"pods {spec.cluster.pod_cidr}, services {spec.cluster.service_cidr}, "
         f"DNS {plan.dns_service_ip}, API outside {plan.endpoint}",
         f"artefacts from {plan.mirror.url if plan.mirror else 'upstream'}",
-        f"{len(plan.masters)} masters, {len(plan.etcd)} etcd members, {len(plan.workers)} workers:",
+        f"{size(plan)}:",
     ]
     rows = [_row(node) for node in plan.nodes]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
@@ -25,6 +25,13 @@ def plan(plan: Plan) -> str:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         lines.append("  " + "  ".join([*cells, row[-1]]).rstrip())
     return "\n".join(lines) + "\n"
+
+
+def size(plan: Plan) -> str:
+    """How many nodes there are of each role."""
+    return (
+        f"{len(plan.masters)} masters, {len(plan.etcd)} etcd members, {len(plan.workers)} workers"
+    )
 
 
 def _row(node: Node) -> tuple[str, ...]:
@@ -42,10 +49,18 @@ def problems(where: str, found: Sequence[tuple[str, str]]) -> str:
     return f"{where}: {count}, nothing was touched\n" + _listed(found)
 
 
+def problems_markdown(where: str, found: Sequence[tuple[str, str]]) -> str:
+    """The same for a comment in a pull request."""
+    count = "1 problem" if len(found) == 1 else f"{len(found)} problems"
+    lines = [f"**{where} is refused: {count}. Nothing is touched.**", ""]
+    lines += [f"- `{path}`: {text}" if path else f"- {text}" for path, text in found]
+    return "\n".join(lines) + "\n"
+
+
 def warnings(found: Sequence[tuple[str, str]]) -> str:
     """Every warning on a line of its own; empty without any."""
     return "".join(f"warning: {path}: {text}\n" for path, text in found)
 
 
 def _listed(found: Sequence[tuple[str, str]]) -> str:
-    return "".join(f"  {path}: {text}\n" for path, text in found)
+    return "".join(f"  {path}: {text}\n" if path else f"  {text}\n" for path, text in found)

@@ -109,7 +109,7 @@ class _Log:
         self._messages = messages
 
     def Log(self, request: engine_pb2.LogRequest) -> None:  # noqa: N802 (the protocol's name)
-        if request.severity >= engine_pb2.WARNING:
+        if request.severity >= engine_pb2.INFO:
             self._messages.append(request.message)
 
 

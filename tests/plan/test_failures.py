@@ -102,3 +102,15 @@ def test_a_refused_edit_registers_nothing(stacks: Stacks) -> None:
     with pytest.raises(RunError, match=r"cluster\.podCidr"):
         engine.up(lab({"cluster.podCidr": "10.32.0.0/16"}))
     assert engine.resources == resources
+
+
+def test_the_plan_in_words_is_among_the_engines_messages(stacks: Stacks) -> None:
+    engine, born = stacks.settled(lab())
+    assert born.messages[0].startswith("cluster dev will be made: 3 masters, 3 etcd members")
+    more = engine.up(lab({"pools.worker.count": 3}))
+    assert "worker-3\n       - make the machine" in more.messages[0]
+    assert (
+        engine.up(lab({"pools.worker.count": 3}))
+        .messages[0]
+        .startswith("cluster dev: nothing to do")
+    )

@@ -1,0 +1,246 @@
+"""What an edit changes, node by node: the plan that was applied against the plan that is wanted.
+
+Pure and complete: a node that is not named here is not touched. When it happens is waves.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from stacks import certificates, desired, memory
+from stacks.effects import CERTIFICATES, CONNECTION, KUBELET_PART, OF_VALUE, OF_VERSION, Restart
+from stacks.memory import Memory
+from stacks.plan import Node, Plan
+
+Kind = Literal["new", "changed", "leaving"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One thing that happens on or to a node, in words, and what clients could notice of it."""
+
+    phase: str  # the phase that does it; "nodes" is done from a master, "machine" beside the node
+    text: str
+    restarts: Restart | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeChange:
+    name: str
+    kind: Kind
+    roles: tuple[str, ...]
+    actions: tuple[Action, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    nodes: tuple[NodeChange, ...]  # new and changed ones as in the plan, then those that leave
+    addons: tuple[tuple[str, str], ...]  # (name, what happens)
+    program: tuple[str, ...]  # what this version of the program does otherwise than the last
+    unchanged: int  # nodes that nothing happens to
+    comparable: bool  # False: the memory does not hold the config, only who was there
+
+    def of(self, *kinds: Kind) -> tuple[NodeChange, ...]:
+        return tuple(node for node in self.nodes if node.kind in kinds)
+
+
+def changes(before: Memory | None, plan: Plan) -> Changes:
+    """Everything that differs between the last success and the plan. None: all is new."""
+    if before is None:
+        new = tuple(_new(plan, node, founding=True) for node in plan.nodes)
+        addons = tuple((name, "is made") for name in sorted(desired.addons(plan)))
+        return Changes(nodes=new, addons=addons, program=(), unchanged=0, comparable=True)
+    drift = _Drift.of(before)
+    found: list[NodeChange] = []
+    for node in plan.nodes:
+        if node.name not in before.machines:
+            found.append(_new(plan, node, founding=False))
+        elif before.plan is not None:
+            actions = tuple(_of_existing(before.plan, plan, node, drift))
+            if actions:
+                found.append(_changed(node, actions))
+    found += _leaving(before, plan)
+    touched = sum(node.kind != "leaving" for node in found)
+    return Changes(
+        nodes=tuple(found),
+        addons=_addons(before, plan, drift),
+        program=drift.words(),
+        unchanged=len(plan.nodes) - touched,
+        comparable=before.plan is not None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Drift:
+    """What another version of this program makes of the same config."""
+
+    scripts: frozenset[str]  # phases whose script is another one
+    values: Mapping[str, frozenset[str]]  # by pool, or "": "phase NAME" that is rendered otherwise
+
+    @staticmethod
+    def of(before: Memory) -> _Drift:
+        now = memory.scripts()
+        scripts = {phase for phase, total in before.scripts.items() if now.get(phase) != total}
+        again = memory.rendered(before.plan) if before.plan else {}
+        values = {
+            pool: frozenset(name for name, total in sums.items() if again[pool].get(name) != total)
+            for pool, sums in before.rendered.items()
+            if pool in again
+        }
+        return _Drift(scripts=frozenset(scripts), values=values)
+
+    def words(self) -> tuple[str, ...]:
+        out = []
+        if self.scripts:
+            listed = ", ".join(sorted(self.scripts))
+            out.append(f"other scripts for the phases {listed}: they run again, nothing restarts")
+        for pool, names in sorted(self.values.items()):
+            listed = ", ".join(sorted(_what(name) for name in names))
+            if names:
+                where = f"on the machines of pool {pool}" if pool else "as add-ons"
+                out.append(f"writes otherwise {where}: {listed}")
+        return tuple(out)
+
+
+def _what(drifted: str) -> str:
+    phase, _, name = drifted.partition(" ")
+    effect = OF_VALUE.get((phase, name))
+    return effect.what if effect else drifted
+
+
+def _changed(node: Node, actions: tuple[Action, ...]) -> NodeChange:
+    return NodeChange(name=node.name, kind="changed", roles=node.roles, actions=actions)
+
+
+def _new(plan: Plan, node: Node, *, founding: bool) -> NodeChange:
+    machine = "adopt the machine" if node.ssh else "make the machine"
+    actions = [Action(phase="machine", text=machine)]
+    ready = "preflight, then packages, kernel settings"
+    if node.in_kubernetes:
+        ready += ", HAProxy, containerd, kubelet"
+    actions.append(Action(phase="node", text=ready))
+    if node.is_etcd:
+        founds = founding and node.name == plan.etcd[0].name
+        join = "found the etcd cluster" if founds else "join etcd as a learner, then vote"
+        actions.append(Action(phase="etcd-member", text=join))
+    if node.is_master:
+        text = "become a master: apiserver, controller manager, scheduler"
+        actions.append(Action(phase="master", text=text))
+    elif node.in_kubernetes:
+        actions.append(Action(phase="join", text="join as a worker"))
+    return NodeChange(name=node.name, kind="new", roles=node.roles, actions=tuple(actions))
+
+
+def _leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
+    stay = {node.name for node in plan.nodes}
+    release = "delete the machine" if plan.in_lab else "wipe what is ours; the machine stays"
+    for name, machine in sorted(before.machines.items()):
+        if name in stay:
+            continue
+        actions = []
+        if "master" in machine.roles or "worker" in machine.roles:
+            text = "evict its pods (PodDisruptionBudgets are respected)"
+            actions.append(Action(phase="nodes", text=text))
+        if "etcd" in machine.roles:
+            text = "leave etcd: removed by those that stay, once they have a quorum without it"
+            actions.append(Action(phase="nodes", text=text))
+        if "master" in machine.roles or "worker" in machine.roles:
+            actions.append(Action(phase="nodes", text="delete its Node"))
+        actions.append(Action(phase="machine", text=release))
+        yield NodeChange(name=name, kind="leaving", roles=machine.roles, actions=tuple(actions))
+
+
+def _of_existing(then: Plan, plan: Plan, node: Node, drift: _Drift) -> Iterator[Action]:
+    old = then.node(node.name)
+    if old.ssh != node.ssh:
+        yield Action(phase="node", text=f"{CONNECTION.what}: {CONNECTION.then}")
+    yield from _versions(then, plan, node)
+    yield from _values(then, old, plan, node, drift)
+    yield from _certificates(then, old, plan, node)
+    yield from _marks(old, node)
+
+
+def _versions(then: Plan, plan: Plan, node: Node) -> Iterator[Action]:
+    names = ["etcd"] if node.is_etcd else []
+    if node.in_kubernetes:
+        names = ["kubernetes", "containerd", "runc", "cni_plugins", *names]
+    for name in names:
+        was, now = getattr(then.versions, name), getattr(plan.versions, name)
+        if was != now:
+            effect = OF_VERSION[name]
+            text = f"{effect.what} {was} -> {now}: {effect.then}"
+            phase = "etcd-member" if name == "etcd" else "node"
+            yield Action(phase=phase, text=text, restarts=effect.restarts)
+
+
+def _values(then: Plan, old: Node, plan: Plan, node: Node, drift: _Drift) -> Iterator[Action]:
+    was, now = desired.of_phases(then, old), desired.of_phases(plan, node)
+    drifted = drift.values.get(node.pool, frozenset())
+    for phase in now:
+        said: dict[str, list[str]] = {}
+        restarts: dict[str, Restart | None] = {}
+        for name, text in now[phase].items():
+            before = was.get(phase, {}).get(name)
+            if before == text and f"{phase} {name}" not in drifted:
+                continue
+            effect = OF_VALUE[phase, name]
+            if (
+                name == "KUBEADM_CONFIG"
+                and before
+                and _control_plane(before) == _control_plane(text)
+            ):
+                effect = KUBELET_PART
+            said.setdefault(effect.then, []).append(effect.what)
+            restarts[effect.then] = restarts.get(effect.then) or effect.restarts
+        for effect_text, things in said.items():
+            listed = " and ".join(dict.fromkeys(things))
+            yield Action(
+                phase=phase, text=f"{listed}: {effect_text}", restarts=restarts[effect_text]
+            )
+        if not said and phase in drift.scripts:
+            yield Action(phase=phase, text=f"phase {phase} runs again, nothing restarts")
+
+
+def _control_plane(kubeadm: str) -> str:
+    return kubeadm.partition("apiVersion: kubelet.config")[0]
+
+
+def _certificates(then: Plan, old: Node, plan: Plan, node: Node) -> Iterator[Action]:
+    was = {leaf.name: leaf for leaf in certificates.of_node(then, old)}
+    now = {leaf.name: leaf for leaf in certificates.of_node(plan, node)}
+    if then.spec.pki.leaf_validity_hours != plan.spec.pki.leaf_validity_hours:
+        renewed = list(now)
+    else:
+        renewed = [name for name, leaf in now.items() if was.get(name) != leaf]
+    if renewed:
+        listed = ", ".join(name.removeprefix(f"{node.name}-") for name in renewed)
+        text = f"new {CERTIFICATES.what} {listed}: {CERTIFICATES.then}"
+        yield Action(phase="pki", text=text)
+
+
+def _marks(old: Node, node: Node) -> Iterator[Action]:
+    """Labels and taints, which the list of nodes sets from a master."""
+    was = [f"label {key}={value}" for key, value in old.labels]
+    was += [f"taint {taint.key}={taint.value}:{taint.effect}" for taint in old.taints]
+    now = [f"label {key}={value}" for key, value in node.labels]
+    now += [f"taint {taint.key}={taint.value}:{taint.effect}" for taint in node.taints]
+    words = [f"+ {word}" for word in now if word not in was]
+    words += [f"- {word}" for word in was if word not in now]
+    if words:
+        yield Action(phase="nodes", text=", ".join(words))
+
+
+def _addons(before: Memory, plan: Plan, drift: _Drift) -> tuple[tuple[str, str], ...]:
+    now = desired.addons(plan)
+    was = desired.addons(before.plan) if before.plan else now
+    drifted = drift.values.get("", frozenset())
+    again = plan.spec.converge != (before.plan or plan).spec.converge
+    out = []
+    for name in sorted(now):
+        if was.get(name) != now[name] or name in drifted:
+            out.append((name, "its manifest changes: pods are replaced a few at a time"))
+        elif again or "addon" in drift.scripts:
+            out.append((name, "is applied again, nothing restarts"))
+    return tuple(out)

@@ -1,0 +1,88 @@
+"""What a change of each value means on the node: what restarts, and what users see of it.
+
+The table is read by whoever reviews a change, so it says what the phases really do: restarts are
+`settle` lines of components/scripts/, and everything that is not named goes on running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Restart = Literal["etcd", "kube-apiserver"]  # what clients would notice where it is the only one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    what: str  # the thing that changes, as a reader knows it
+    then: str  # what follows from it
+    restarts: Restart | None = None
+
+
+_QUIET = "nothing restarts"
+_CONTAINERD = "containerd restarts, containers go on"
+_KUBELET = "kubelet restarts, pods go on"
+_ETCD = "etcd restarts, after its leadership has moved"
+
+# By phase and name of a value, as in desired.py.
+OF_VALUE: Mapping[tuple[str, str], Effect] = {
+    ("node", "ROLES"): Effect(what="roles", then=_QUIET),
+    ("node", "PACKAGES"): Effect(what="packages", then="missing ones are installed"),
+    ("node", "GENERATION"): Effect(
+        what="converge.generation", then="every phase runs again, what is right stays"
+    ),
+    ("node", "SYSCTL"): Effect(what="kernel settings", then=_QUIET),
+    ("node", "MODULES"): Effect(what="kernel modules", then=_QUIET),
+    ("node", "CONTAINERD_CONFIG"): Effect(what="containerd's config.toml", then=_CONTAINERD),
+    ("node", "CONTAINERD_UNIT"): Effect(what="containerd's unit", then=_CONTAINERD),
+    ("node", "CONTAINERD_PROXY"): Effect(what="containerd's proxy", then=_CONTAINERD),
+    ("node", "REGISTRY_HOSTS"): Effect(what="registry mirrors", then="used by the next pull"),
+    ("node", "KUBELET_UNIT"): Effect(what="kubelet's unit", then=_KUBELET),
+    ("node", "KUBELET_DROPIN"): Effect(what="kubelet's unit", then=_KUBELET),
+    ("node", "KUBELET_MAX_PODS"): Effect(what="kubelet settings", then=_KUBELET),
+    ("node", "HAPROXY_CFG"): Effect(
+        what="haproxy.cfg", then="HAProxy reloads, open connections stay"
+    ),
+    ("node", "PAUSE_IMAGE"): Effect(what="pause image", then="used by new pods"),
+    ("node", "PROXY_ENV"): Effect(what="proxy for downloads", then=_QUIET),
+    ("etcd-member", "ADDRESS"): Effect(what="address", then=_QUIET),
+    ("etcd-member", "MEMBERS"): Effect(what="list of etcd members", then=_QUIET),
+    ("etcd-member", "ARCH_DIR"): Effect(what="etcd's binaries", then=_ETCD, restarts="etcd"),
+    ("etcd-member", "GENERATION"): Effect(
+        what="converge.generation", then="every phase runs again, what is right stays"
+    ),
+    ("etcd-member", "ETCD_ENV"): Effect(what="etcd.env", then=_ETCD, restarts="etcd"),
+    ("etcd-member", "ETCD_UNIT"): Effect(what="etcd's unit", then=_ETCD, restarts="etcd"),
+    ("master", "ADDRESS"): Effect(what="address", then=_QUIET),
+    ("master", "KUBEADM_CONFIG"): Effect(
+        what="kubeadm.yaml",
+        then="the apiserver drains and restarts, then controller manager and scheduler where "
+        "their part differs",
+        restarts="kube-apiserver",
+    ),
+    ("master", "AUDIT_POLICY"): Effect(
+        what="audit policy", then="the apiserver drains and restarts", restarts="kube-apiserver"
+    ),
+}
+
+# The kubelet's part of kubeadm.yaml restarts no API server.
+KUBELET_PART = Effect(
+    what="kubelet settings", then="stored in the cluster; kubelet restarts, pods go on"
+)
+
+# By the name of a component, as in versions.Versions: which nodes have it is changes.py's.
+OF_VERSION: Mapping[str, Effect] = {
+    "kubernetes": Effect(
+        what="Kubernetes", then="control plane and kubelet restart", restarts="kube-apiserver"
+    ),
+    "etcd": Effect(what="etcd", then=_ETCD, restarts="etcd"),
+    "containerd": Effect(what="containerd", then=_CONTAINERD),
+    "runc": Effect(what="runc", then="used by new containers"),
+    "cni_plugins": Effect(what="CNI plugins", then="used by new pods"),
+}
+CERTIFICATES = Effect(
+    what="certificates",
+    then="apiserver and etcd read them while they run; controller manager and scheduler restart",
+)
+CONNECTION = Effect(what="way of login", then="commands run again by it, nothing restarts")

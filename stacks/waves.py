@@ -1,0 +1,210 @@
+"""When each change happens: the order of components/cluster.py in words, wave by wave.
+
+A wave says what is checked before the next begins and what an abort in it leaves, so a reviewer
+knows the worst case of every moment. tests/plan compare the order with that of the resources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from stacks.changes import Action, Changes, NodeChange
+from stacks.memory import Memory
+from stacks.plan import Plan
+
+Order = Literal["side by side", "one by one", "once"]
+
+_PREPARE = ("machine", "node")
+_CONTROL = ("node", "pki", "etcd-member", "master")
+_WORKER = ("node", "pki", "join")
+
+_PREFLIGHT = "preflight lists all that is wrong with a machine before anything is changed on it"
+_MEMBER = (
+    "a member restarts only where the others have a quorum without it; after it, it votes and is "
+    "healthy"
+)
+_MASTER = (
+    "an API server stops only while another is ready; after it, its /readyz, and the API through "
+    "the node's own HAProxy"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wave:
+    title: str
+    order: Order
+    nodes: tuple[NodeChange, ...]  # each with the actions of this wave only, in their order
+    lines: tuple[str, ...] = ()  # what belongs to no node
+    checked: str
+    abort: str
+
+
+def waves(before: Memory | None, plan: Plan, found: Changes) -> tuple[Wave, ...]:
+    """The waves of an up, first to last; none when nothing is to be done."""
+    if not found.nodes and not found.addons and not found.program and found.comparable:
+        return ()
+    parts = _of_birth(plan, found) if before is None else _of_life(plan, found)
+    return tuple(wave for wave in parts if wave.nodes or wave.lines)
+
+
+def _of_birth(plan: Plan, found: Changes) -> Iterator[Wave]:
+    yield Wave(
+        title="machines",
+        order="side by side",
+        nodes=_only(found.nodes, _PREPARE),
+        checked=_PREFLIGHT,
+        abort="machines that nobody uses; the next up goes on",
+    )
+    yield Wave(
+        title="etcd members",
+        order="one by one",
+        nodes=_only(_in_turn(plan, found.nodes), ["etcd-member"]),
+        checked="each member votes and is healthy before the next",
+        abort="fewer members; the next up goes on, and founds no second cluster",
+    )
+    yield Wave(
+        title="masters, each as soon as its etcd member is there",
+        order="one by one",
+        nodes=_only(_in_turn(plan, found.nodes), ["master"]),
+        checked="/readyz of each API server, and the API through the node's own HAProxy",
+        abort="fewer masters; those that are made serve",
+    )
+    yield Wave(
+        title="add-ons and workers, as soon as the first master serves",
+        order="side by side",
+        nodes=_only(found.nodes, ["join"]),
+        lines=tuple(f"add-on {name} {what}" for name, what in found.addons),
+        checked="every node is Ready and has announced what it applied",
+        abort="fewer workers; the next up joins them with a new token",
+    )
+    yield _gate(plan)
+
+
+def _of_life(plan: Plan, found: Changes) -> Iterator[Wave]:
+    controllers = {node.name for node in (*plan.etcd, *plan.masters)}
+    new, changed = found.of("new"), found.of("changed")
+    yield Wave(
+        title="new machines",
+        order="side by side",
+        nodes=_only(new, _PREPARE),
+        checked=_PREFLIGHT,
+        abort="machines that nobody uses; the next up goes on",
+    )
+    yield from _control_plane(plan, found, controllers)
+    yield Wave(
+        title="add-ons",
+        order="side by side",
+        nodes=(),
+        lines=tuple(f"{name} {what}" for name, what in found.addons),
+        checked="applied by the API server; that their pods run is asked by the gate",
+        abort="old or new manifests, each whole",
+    )
+    workers = [node for node in (*changed, *new) if node.name not in controllers]
+    yield Wave(
+        title="workers",
+        order="side by side",
+        nodes=tuple(
+            part
+            for node in workers
+            for part in _only([node], ["join"] if node.kind == "new" else _WORKER)
+        ),
+        checked="every node is Ready and has announced what it applied",
+        abort="some workers old, some new; all of them serve",
+    )
+    yield from _list_of_nodes(found)
+    yield _gate(plan)
+    yield Wave(
+        title="machines that have left, after the gate",
+        order="side by side",
+        nodes=_only(found.of("leaving"), ["machine"]),
+        checked="no process and no data of ours is left",
+        abort="machines that no longer belong to the cluster; the next up goes on",
+    )
+
+
+def _control_plane(plan: Plan, found: Changes, controllers: Collection[str]) -> Iterator[Wave]:
+    nodes: list[NodeChange] = []
+    for node in _in_turn(plan, found.of("new", "changed")):
+        if node.name in controllers:
+            phases = _CONTROL[1:] if node.kind == "new" else _CONTROL
+            nodes += _only([node], phases)
+    has_member = any(action.phase == "etcd-member" for node in nodes for action in node.actions)
+    has_master = any(action.phase == "master" for node in nodes for action in node.actions)
+    checks = [text for text, said in ((_MEMBER, has_member), (_MASTER, has_master)) if said]
+    yield Wave(
+        title="etcd members and masters, each whole before the next",
+        order="one by one",
+        nodes=tuple(nodes),
+        checked="; ".join(checks) or "each node's services are active",
+        abort="the one in hand old or new, the others untouched and serving",
+    )
+
+
+def _list_of_nodes(found: Changes) -> Iterator[Wave]:
+    yield Wave(
+        title="list of nodes: labels, taints, and those that leave",
+        order="one by one",
+        nodes=(
+            *_only(found.of("changed"), ["nodes"]),
+            *_only(found.of("leaving"), ["nodes"]),
+        ),
+        checked="every wanted node is Ready and as wanted before one leaves; before an etcd member "
+        "leaves, those that stay have a quorum of their own",
+        abort="a node cordoned or gone; those that stay are untouched",
+    )
+
+
+def _gate(plan: Plan) -> Wave:
+    network = plan.spec.network.plugin != "none"
+    what = "API, controllers, add-ons" + (
+        "; a pod on every node reaches pods, Service, NodePort and DNS" if network else ""
+    )
+    return Wave(
+        title="acceptance gate",
+        order="once",
+        nodes=(),
+        lines=(what,),
+        checked="only now the stack remembers this config as applied",
+        abort="everything done, not yet remembered; the next up asks again",
+    )
+
+
+def _in_turn(plan: Plan, nodes: Iterable[NodeChange]) -> list[NodeChange]:
+    """Control plane nodes in rollout order: members first, then masters without one."""
+    known = {node.name: node for node in nodes}
+    order = (*plan.etcd, *(node for node in plan.masters if not node.is_etcd))
+    return [known[node.name] for node in order if node.name in known]
+
+
+def _only(nodes: Iterable[NodeChange], phases: Collection[str]) -> tuple[NodeChange, ...]:
+    """The nodes that have actions of these phases, with these actions only."""
+    out = []
+    for node in nodes:
+        actions = tuple(action for action in node.actions if action.phase in phases)
+        if actions:
+            out.append(replace(node, actions=actions))
+    return tuple(out)
+
+
+def downtime(before: Memory | None, plan: Plan, found: Changes) -> tuple[str, ...]:
+    """What clients will notice; empty is what an edit of a highly available cluster should be."""
+    if before is None:
+        return ()
+    out = []
+    for role, what, restart in (
+        ("master", "the API does not answer while its only API server", "kube-apiserver"),
+        ("etcd", "the API can neither read nor write while etcd's only member", "etcd"),
+    ):
+        served = [name for name, machine in before.machines.items() if role in machine.roles]
+        if len(served) != 1:
+            continue
+        actions = [a for node in found.of("changed") if node.name in served for a in node.actions]
+        if any(_restarts(action, restart) for action in actions):
+            out.append(f"{what} restarts ({served[0]})")
+    return tuple(out)
+
+
+def _restarts(action: Action, what: str) -> bool:
+    return action.restarts == what
