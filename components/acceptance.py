@@ -17,6 +17,7 @@ from stacks.files import acceptance as manifest
 from stacks.plan import ETCD_CLIENT_PORT, Node, Plan
 
 _STALL_S = 240  # a worker on a slow line needs about two minutes from its first byte to Ready
+_IDLE_S = 90  # a machine that is reached begins at once; a retry clears the last failure then
 _REACH = 5  # neighbours that each node's pod dials; all pairs up to six nodes
 
 
@@ -63,6 +64,7 @@ class Acceptance(ComponentResource):
                 "MEMBERS": " ".join(f"{node.name}={node.address}" for node in plan.etcd),
                 "ETCD_ENDPOINTS": _etcd_endpoints(plan),
                 "STALL_S": str(_STALL_S),
+                "IDLE_S": str(_IDLE_S),
                 "NETWORK": network,
                 "PLAN": plan_digest(plan),
             },

@@ -2,7 +2,10 @@
 # Makes this machine a node of the cluster, once. Its stdin is secret (a bootstrap token that lives two hours); what may change later is node.sh's.
 # Values: KUBEADM_CONFIG (JoinConfiguration, discovery by file), DISCOVERY (kubeconfig with the token). Owns: /etc/kubernetes/kubelet.conf.
 main() {
+  local applied
   own
+  applied=$(<"$STATE/applied")
+  begin "$applied"
   if [[ ! -f /etc/kubernetes/kubelet.conf ]]; then
     put 600 /etc/kube-ha/join.yaml <<<"$KUBEADM_CONFIG"
     put 600 /etc/kubernetes/discovery.conf <<<"$DISCOVERY"
@@ -16,6 +19,6 @@ main() {
     changes=$((changes + 1))
   fi
   rm -f /etc/kubernetes/discovery.conf /etc/kubernetes/bootstrap-kubelet.conf # both hold the token
-  announce "$(<"$STATE/applied")"
+  announce "$applied"
   finish
 }

@@ -11,7 +11,10 @@ HOME_DIR=/var/lib/kube-ha
 STATE=$HOME_DIR/state
 LOCK=/run/lock/kube-ha.lock
 HINT="run pulumi up again; if it fails the same way, look at: journalctl -b -p warning on $NODE"
+IDENTITY=/var/lib/kubelet/pki/kubelet-client-current.pem # of the kubelet: there once this machine is a node
+CLUSTER_CA=/etc/kube-ha/ca.crt
 changes=0
+under_way="" # the wanted state that this phase works on; set by begin
 
 # What the machine or the way of login sets would also reach kubeadm, which copies it into the static pods.
 unset http_proxy https_proxy ftp_proxy all_proxy no_proxy HTTP_PROXY HTTPS_PROXY FTP_PROXY ALL_PROXY NO_PROXY
@@ -24,6 +27,7 @@ log() { printf '%(%T)T %s: %s\n' -1 "$NODE" "$*"; }
 die() {
   trap - ERR
   printf 'ERROR %s: %s\n  do: %s\n' "$NODE" "$1" "${2:-$HINT}" >&8
+  (tell_failure "$1") >/dev/null 2>&1 || true # the API may be away; the error above is what counts
   exit $((BASH_SUBSHELL > 0 ? 97 : 1))
 }
 # 97: a die within $(...) has said what there is to say.
@@ -170,18 +174,33 @@ settle_kubelet() { settle restart kubelet.service /etc/systemd/system/kubelet.se
 etcd_has_data() { compgen -G "${DATA:-$HOME_DIR/etcd}/member/wal/*.wal" >/dev/null; }
 
 kubectl_admin() { kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s "$@"; }
-# A kubelet may annotate its own Node: the gate reads from there what this node has applied.
-announce() {
-  local answer end=$((SECONDS + 20))
+# A kubelet may annotate its own Node: nodes.sh reads there that this node has begun, has applied what is wanted, or why it could not.
+begin() { # begin WANTED: from here on this phase works on it; what an earlier run failed with no longer counts
+  under_way=$1
+  annotate_self 3 "\"kube-ha.io/begun\":\"$1\",\"kube-ha.io/failed\":null" >/dev/null 2>&1 || true # no node yet, or the API is away
+}
+announce() { # announce WANTED
+  local answer end=$((SECONDS + 20)) annotations="\"kube-ha.io/applied\":\"$1\",\"kube-ha.io/begun\":null,\"kube-ha.io/failed\":null"
   while ((SECONDS < end)); do
-    if answer=$(annotate_self "$1" 2>&1); then return; fi
+    if answer=$(annotate_self 10 "$annotations" 2>&1); then return; fi
     sleep 0.5
   done
   # A kubelet registers its Node when it starts, and only then: one that was deleted comes back by that.
   if [[ $answer == *404* ]]; then systemctl restart kubelet; fi
-  wait_for 120 "Node $NODE annotated by its own kubelet identity" annotate_self "$1"
+  wait_for 120 "Node $NODE annotated by its own kubelet identity" annotate_self 10 "$annotations"
 }
-annotate_self() {
-  curl -fsS --max-time 10 --noproxy '*' --cacert /etc/kube-ha/ca.crt --cert /var/lib/kubelet/pki/kubelet-client-current.pem -o /dev/null -X PATCH \
-    -H 'Content-Type: application/merge-patch+json' -d "{\"metadata\":{\"annotations\":{\"kube-ha.io/applied\":\"$1\"}}}" "https://127.0.0.1:3446/api/v1/nodes/$NODE"
+# The time makes the same failure of a later run another text. Tokens and passwords in addresses never leave the machine.
+tell_failure() { # tell_failure WHY
+  local why
+  if [[ -z $under_way ]]; then return; fi
+  why=$(sed -E 's#://[^/@ ]*@#://***@#g; s/\b[a-z0-9]{6}\.[a-z0-9]{16}\b/***/g' <<<"${1%%$'\n'*}" | tr '"\\|' "'/ " | tr -cd '[:print:]' | cut -c 1-200)
+  annotate_self 3 "\"kube-ha.io/begun\":null,\"kube-ha.io/failed\":\"$under_way $(date -u +%FT%TZ) $why\""
+}
+annotate_self() { # annotate_self SECONDS ANNOTATIONS
+  if [[ ! -f $IDENTITY || ! -f $CLUSTER_CA ]]; then
+    echo "$NODE has no kubelet identity yet"
+    return 1
+  fi
+  curl -fsS --max-time "$1" --noproxy '*' --cacert "$CLUSTER_CA" --cert "$IDENTITY" -o /dev/null -X PATCH \
+    -H 'Content-Type: application/merge-patch+json' -d "{\"metadata\":{\"annotations\":{$2}}}" "https://127.0.0.1:3446/api/v1/nodes/$NODE"
 }

@@ -154,8 +154,10 @@ main() {
   packages
   if [[ $ROLES == *etcd* ]]; then revive_etcd; fi
   if [[ $ROLES != etcd ]]; then
+    begin "$APPLIED"
     kernel
     local_api
+    begin "$APPLIED" # by a door that may have been mended only now
     runtime
     prove_runtime
     put 644 "$STATE/applied" <<<"$APPLIED"

@@ -2,7 +2,7 @@
 # Makes the list of Nodes what the config says, and waits for it: wanted ones registered with the wanted generation applied, Ready, labelled and tainted;
 # others evicted, their etcd member removed by the survivors, and deleted, before their machines are touched. Runs on a master.
 # Values: WANTED (lines "pool applied names", names as a-[1-3],b-[2-8/3]), LABELS (lines "names<TAB>key=value ..."), TAINTS (lines "names<TAB>key=value:effect ..."),
-#   MEMBERS (words "name=address", wanted etcd members), ETCD_ENDPOINTS (comma list, as the apiserver's), STALL_S (give up when nothing moved for so long), NETWORK (1: nodes become Ready).
+#   MEMBERS (words "name=address", wanted etcd members), ETCD_ENDPOINTS (comma list, as the apiserver's), STALL_S (give up when nothing moved for so long), IDLE_S (the same, where nothing is under way either), NETWORK (1: nodes become Ready).
 expand() { # expand a-[1-3],b-[2-8/3],c: one name a line
   local part prefix from to step
   for part in ${1//,/ }; do
@@ -22,44 +22,72 @@ wanted_table() {
   done <<<"$WANTED" | sort
 }
 
-# name, applied generation, Ready condition
+# name|applied|Ready|begun|failed
 cluster_table() {
-  kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{" "}{.metadata.annotations.kube-ha\.io/applied}{" "}{.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}' | sort
+  local mark='{"|"}{.metadata.annotations.kube-ha\.io/'
+  kubectl_admin get nodes -o "jsonpath={range .items[*]}{.metadata.name}${mark}applied}{\"|\"}{.status.conditions[?(@.type==\"Ready\")].status}${mark}begun}${mark}failed}{\"\n\"}{end}" | sort -t '|' -k 1,1
 }
 
-# Wanted nodes that are not there yet, with the reason.
+NO_ANSWER="busy the API (does not answer)"
+# Wanted nodes that are not as wanted, one a line: "busy", "idle" (nothing is under way there) or "failed", then the name with the reason.
 missing() {
   local have
   have=$(cluster_table) || {
-    echo "the API (does not answer)"
+    echo "$NO_ANSWER"
     return
   }
-  join -a 1 -o 1.1,1.2,2.2,2.3 -e - <(wanted_table) <(printf '%s\n' "$have") | awk -v network="$NETWORK" '
-    $3 == "-" && $4 == "-" {print $1 " (not registered)"; next}
-    $3 != $2 {print $1 " (has not applied this configuration)"; next}
-    $4 != "True" && network == 1 {print $1 " (not Ready)"}'
+  awk -F'|' -v network="$NETWORK" '
+    NR == FNR {split($0, row, " "); want[row[1]] = row[2]; next}
+    $1 in want {there[$1] = 1; applied[$1] = $2; ready[$1] = $3; begun[$1] = $4; failed[$1] = $5}
+    function say(kind, name, reason) {print kind, name " (" reason ")"}
+    END {
+      for (name in want) {
+        silent = begun[name] == "" && ready[name] == "Unknown"
+        if (!there[name]) say("busy", name, "not registered")
+        else if (index(failed[name], want[name] " ") == 1) say("failed", name, "failed at " substr(failed[name], length(want[name]) + 2))
+        else if (applied[name] != want[name] && begun[name] != "") say("busy", name, "has begun to apply this configuration")
+        else if (applied[name] != want[name]) say(applied[name] == "" ? "busy" : "idle", name, "has not applied this configuration" (silent ? ", and gives no sign of life" : ""))
+        else if (ready[name] != "True" && network == 1) say(silent ? "idle" : "busy", name, silent ? "gives no sign of life" : "not Ready")
+      }
+    }' <(wanted_table) <(printf '%s\n' "$have") | sort
 }
 
 wait_for_nodes() {
-  local left count last=-1 since=$SECONDS
+  local left count failures known=unread fewest="" since=$SECONDS limit
   while true; do
     left=$(missing)
-    count=$(grep -c . <<<"$left" || true) # grep counts 0 with status 1
-    if ((count == 0)); then return; fi
-    if ((count != last)); then
-      last=$count since=$SECONDS
-    elif ((SECONDS - since >= STALL_S)); then
-      die "$count node(s) not as wanted, and nothing moved for $STALL_S s: $(head -n 5 <<<"$left" | xargs)" "see the failure of that node above, or journalctl -u kubelet -u containerd there; then run pulumi up again; if nothing failed there, raise converge.generation first"
+    if [[ -z $left ]]; then return; fi
+    failures=$(sed -n 's/^failed //p' <<<"$left")
+    if [[ $left != "$NO_ANSWER" ]]; then
+      # What stands there at first may be of an earlier update, and its retry has not begun yet: only news ends the wait at once.
+      if [[ $known == unread ]]; then known=$failures; fi
+      failures=$(comm -13 <(sort <<<"$known") <(sort <<<"$failures"))
+      if [[ -n $failures ]]; then
+        die "$(listed "$failures")" "mend what the failed command above names, then run pulumi up again"
+      fi
+      count=$(wc -l <<<"$left")
+      if ((count < ${fewest:-count + 1})); then fewest=$count since=$SECONDS; fi
     fi
+    limit=$STALL_S
+    if [[ $'\n'$left != *$'\n'busy* ]]; then limit=$IDLE_S; fi
+    if ((SECONDS - since >= limit)); then give_up "$left" "$limit"; fi
     sleep 1
   done
 }
+give_up() { # give_up MISSING SECONDS
+  local todo="see the failure of that node above, or journalctl -u kubelet -u containerd there; then run pulumi up again; if nothing failed there, raise converge.generation first"
+  if [[ $'\n'$1 != *$'\n'busy* ]]; then
+    todo="see the failure of that node above; a machine that cannot be reached has to be switched on, or taken out of the config; then run pulumi up again"
+  fi
+  die "$(wc -l <<<"$1") node(s) not as wanted, and nothing moved for $2 s: $(listed "$(cut -d' ' -f2- <<<"$1")")" "$todo"
+}
+listed() { head -n 5 <<<"$1" | paste -sd' '; } # listed LINES: the first ones on one
 
 # Callers take its output into a variable: where a loop reads it straight, an API that does not answer would count as "none".
 unwanted_nodes() {
   local have
   have=$(cluster_table)
-  comm -13 <(wanted_table | cut -d' ' -f1) <(cut -d' ' -f1 <<<"$have")
+  comm -13 <(wanted_table | cut -d' ' -f1) <(cut -d'|' -f1 <<<"$have")
 }
 
 # A node that an earlier run began to retire, and that is wanted again.

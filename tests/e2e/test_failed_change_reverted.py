@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,7 @@ from tests.e2e import config
 from tests.e2e.assertions import assert_up_changes_nothing
 from tests.e2e.node import Node
 from tests.e2e.stack import Stack
+from tests.e2e.update import Update
 from tests.e2e.waiting import wait_for
 
 # The kubelet cannot start while this is there.
@@ -34,6 +36,9 @@ until [ "$(cat "/proc/$pid/comm")" = sshd ]; do pid=$(ps -o ppid= -p "$pid" | tr
 kill -9 "$pid"
 """
 
+# Bounds against waiting for what cannot come, which takes minutes; they are no measure of speed.
+_SOON_S = 120
+
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
@@ -55,7 +60,11 @@ def test_change_that_failed_on_a_worker_is_undone(cluster: Stack) -> None:
     cluster.edit("kubelet.maxPods", 60)
     worker.run(_BREAK_KUBELET)
     failed = cluster.up(fails=True)
-    assert "worker-1" in failed.tail()
+    took = _seconds_since_begin(failed, "test-reverted-worker-1-node")
+    cluster.measured(f"from the begin of the phase that fails to the end of the up: {took:.0f} s")
+    assert took < _SOON_S
+    assert "ERROR worker-1: failed" in failed.tail()
+    assert "ERROR master-1: worker-1 (failed at " in failed.tail(), "the wait names the cause"
     assert _configured_pods(worker) == "60"
     assert not worker.runs("kubelet"), "the change must have been cut in two"
     assert _configured_pods(master) == "60", "what came before the failure was done"
@@ -65,6 +74,29 @@ def test_change_that_failed_on_a_worker_is_undone(cluster: Stack) -> None:
     cluster.up()
     assert {node.name: _shape(node) for node in (worker, master)} == before
     assert _max_pods(cluster) == {"master-1": "110", "worker-1": "110"}
+    assert _told(cluster, "worker-1") == ""
+    assert_up_changes_nothing(cluster)
+
+
+def test_change_that_meets_a_dead_worker_ends_soon_and_is_undone(cluster: Stack) -> None:
+    worker, master = cluster.node("worker-1"), cluster.node("master-1")
+    before = {node.name: _shape(node) for node in (worker, master)}
+
+    cluster.edit("kubelet.maxPods", 60)
+    worker.kill()
+    failed = cluster.up(fails=True)
+    took = _seconds_since_begin(failed, "test-reverted-nodes")
+    cluster.measured(
+        f"from the begin of the wait for a dead worker to the end of the up: {took:.0f} s"
+    )
+    assert took < 2 * _SOON_S
+    assert "nothing moved for 90 s: worker-1 (has not applied" in failed.tail()
+    assert "switched on, or taken out of the config" in failed.tail()
+
+    worker.start()
+    cluster.edit("kubelet.maxPods", None)
+    cluster.up()
+    assert {node.name: _shape(node) for node in (worker, master)} == before
     assert_up_changes_nothing(cluster)
 
 
@@ -107,6 +139,18 @@ def test_change_that_no_apiserver_starts_with_is_undone(cluster: Stack) -> None:
 def _shape(node: Node) -> dict[str, str]:
     """What the node is: its files and what its programs were started with."""
     return node.files() | node.running()
+
+
+def _seconds_since_begin(update: Update, name: str) -> float:
+    """From the first step of that resource until now, when the update has just ended."""
+    begin, _ = update.durations()[name]
+    return time.time() - begin
+
+
+def _told(stack: Stack, name: str) -> str:
+    """What the Node says of a phase that runs there, or that failed."""
+    marks = "{.metadata.annotations.kube-ha\\.io/begun}{.metadata.annotations.kube-ha\\.io/failed}"
+    return stack.kubectl("get", "node", name, "-o", f"jsonpath={marks}")
 
 
 def _heartbeat(node: Node) -> str:

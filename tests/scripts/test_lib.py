@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
+import re
 import time
 
 import pytest
@@ -236,3 +238,79 @@ def test_proxies_reach_downloads_in_both_spellings(shell: Shell) -> None:
     values = {"PROXY_ENV": "HTTPS_PROXY=http://p:3128\nNO_PROXY=10.0.0.0/8,.local"}
     out = shell.run('echo "$https_proxy $HTTPS_PROXY $no_proxy"', values=values)
     assert out.strip() == "http://p:3128 http://p:3128 10.0.0.0/8,.local"
+
+
+# The machine is a node, and curl tells what it would send.
+NODE = "IDENTITY=$PWD/identity CLUSTER_CA=$PWD/ca; touch identity ca; "
+
+
+def sent(shell: Shell) -> list[dict[str, str | None]]:
+    """Annotations of each request to this machine's own Node, in order."""
+    out = []
+    for call in shell.calls:
+        assert call.endswith(" https://127.0.0.1:3446/api/v1/nodes/master-1")
+        body = json.loads(call.partition(" -d ")[2].rpartition(" ")[0])
+        out.append({key: value for key, value in body["metadata"]["annotations"].items()})
+    return out
+
+
+def test_a_phase_that_fails_tells_it_on_its_own_node(shell: Shell) -> None:
+    shell.stub("curl")
+    out = shell.run(f'{NODE} begin aaaa; die "no disk" "buy one"', fails=True)
+    assert out == "ERROR master-1: no disk\n  do: buy one\n"
+    begun, failed = sent(shell)
+    assert begun == {"kube-ha.io/begun": "aaaa", "kube-ha.io/failed": None}
+    assert failed["kube-ha.io/begun"] is None
+    assert re.fullmatch(r"aaaa \S+Z no disk", failed["kube-ha.io/failed"] or "")
+
+
+@pytest.mark.parametrize("way", ["false", 'x=$(die "no disk")', "f() { false; }; x=$(f)"])
+def test_a_failure_is_told_once_however_it_came(shell: Shell, way: str) -> None:
+    shell.stub("curl")
+    shell.run(f"{NODE} begin aaaa; {way}", fails=True)
+    assert len([told for told in sent(shell) if told["kube-ha.io/failed"]]) == 1
+
+
+def test_success_clears_the_failure_in_the_same_request(shell: Shell) -> None:
+    shell.stub("curl")
+    shell.run(f"{NODE} announce aaaa")
+    assert sent(shell) == [
+        {"kube-ha.io/applied": "aaaa", "kube-ha.io/begun": None, "kube-ha.io/failed": None}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("first\nsecond", "first"),
+        ('say "x\\y|z"', "say 'x/y z'"),
+        ("a\tb\x1b[31mc\x7f", "ab[31mc"),
+        ("http://me:key@mirror/x", "http://***@mirror/x"),
+        ("token abcdef.0123456789abcdef is bad", "token *** is bad"),
+        ("x" * 5000, "x" * 200),
+        ("", ""),
+    ],
+)
+def test_the_reason_is_one_short_line_without_secrets(shell: Shell, reason: str, told: str) -> None:
+    shell.stub("curl")
+    shell.run(f'{NODE} begin aaaa; die "$REASON"', values={"REASON": reason}, fails=True)
+    assert (sent(shell)[-1]["kube-ha.io/failed"] or "").split("Z ", 1)[1] == told
+
+
+def test_a_failure_that_cannot_be_told_hides_nothing(shell: Shell) -> None:
+    shell.stub("curl", "echo 'connection refused' >&2; exit 7")
+    out = shell.run(f'{NODE} begin aaaa; die "no disk" "buy one"', fails=True)
+    assert out == "ERROR master-1: no disk\n  do: buy one\n"
+    assert all("--max-time 3 " in call for call in shell.calls)
+
+
+def test_a_machine_that_is_no_node_asks_nobody(shell: Shell) -> None:
+    shell.stub("curl")
+    shell.run('begin aaaa; die "no disk"', fails=True)
+    assert shell.calls == []
+
+
+def test_a_phase_that_makes_no_node_tells_nothing(shell: Shell) -> None:
+    shell.stub("curl")
+    shell.run(f'{NODE} die "no quorum"', fails=True)
+    assert shell.calls == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from stacks import names as name_lists
@@ -14,16 +16,24 @@ VALUES = {
     "MEMBERS": "master-1=10.0.0.11 master-2=10.0.0.12",
     "ETCD_ENDPOINTS": "https://127.0.0.1:2379",
     "STALL_S": "1",
+    "IDLE_S": "1",
     "NETWORK": "1",
 }
+
+
+def node(name: str, applied: str = "bbbb", ready: str = "True", *told: str) -> str:
+    """A row of the cluster's nodes; `told` is what it has begun, and what it failed with."""
+    return "|".join((name, applied, ready, *told, "", "")[:5])
+
+
 READY = [
-    *(f"master-{number} aaaa True" for number in (1, 2, 3)),
-    *("worker-1 bbbb True", "worker-2 bbbb True", "db bbbb True"),
+    *(node(f"master-{number}", "aaaa") for number in (1, 2, 3)),
+    *(node(name) for name in ("worker-1", "worker-2", "db")),
 ]
 
 
 def cluster(shell: Shell, rows: list[str], extra: str = "") -> None:
-    """kubectl lists these nodes (name, applied generation, Ready)."""
+    """kubectl lists these nodes."""
     (shell.folder / "nodes").write_text("".join(line + "\n" for line in rows))
     shell.stub("kubectl", f'case "$*" in {extra} *"get nodes"*) cat "{shell.folder}/nodes" ;; esac')
 
@@ -54,23 +64,121 @@ def test_nothing_is_missing_when_all_are_there(shell: Shell) -> None:
     assert shell.run("missing; wait_for_nodes", phase="nodes", values=VALUES) == ""
 
 
+def without_worker_2(*rows: str) -> list[str]:
+    return [*(line for line in READY if not line.startswith("worker-2")), *rows]
+
+
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        (None, "worker-2 (not registered)"),
-        ("worker-2 bbbb False", "worker-2 (not Ready)"),
-        ("worker-2 aaaa True", "worker-2 (has not applied this configuration)"),
-        ("worker-2  True", "worker-2 (has not applied this configuration)"),
+        (None, "busy worker-2 (not registered)"),
+        (node("worker-2", "bbbb", "False"), "busy worker-2 (not Ready)"),
+        (node("worker-2", "bbbb", "Unknown"), "idle worker-2 (gives no sign of life)"),
+        (node("worker-2", "bbbb", "Unknown", "bbbb"), "busy worker-2 (not Ready)"),
+        (node("worker-2", "aaaa"), "idle worker-2 (has not applied this configuration)"),
+        (
+            node("worker-2", "aaaa", "Unknown"),
+            "idle worker-2 (has not applied this configuration, and gives no sign of life)",
+        ),
+        (
+            node("worker-2", "aaaa", "Unknown", "bbbb"),
+            "busy worker-2 (has begun to apply this configuration)",
+        ),
+        # It has joined just now.
+        (node("worker-2", ""), "busy worker-2 (has not applied this configuration)"),
+        # Of another configuration.
+        (
+            node("worker-2", "aaaa", "True", "", "cccc 12:00 no disk"),
+            "idle worker-2 (has not applied this configuration)",
+        ),
+        (
+            node("worker-2", "aaaa", "False", "", "bbbb 12:00 no disk"),
+            "failed worker-2 (failed at 12:00 no disk)",
+        ),
+        # A revert: what it had applied was worked on again.
+        (
+            node("worker-2", "bbbb", "True", "", "bbbb 12:00 no disk"),
+            "failed worker-2 (failed at 12:00 no disk)",
+        ),
     ],
 )
 def test_a_missing_node_is_named_with_the_reason(
     shell: Shell, row: str | None, reason: str
 ) -> None:
-    rows = [line for line in READY if not line.startswith("worker-2")]
-    cluster(shell, [*rows, *([row] if row else [])])
+    cluster(shell, without_worker_2(*([row] if row else [])))
     assert shell.run("missing", phase="nodes", values=VALUES).splitlines() == [reason]
     out = shell.run("wait_for_nodes", phase="nodes", values=VALUES, fails=True)
-    assert f"1 node(s) not as wanted, and nothing moved for 1 s: {reason}" in out
+    told = reason.partition(" ")[2]
+    assert f"1 node(s) not as wanted, and nothing moved for 1 s: {told}" in out
+
+
+def wait_while(shell: Shell, rows: list[list[str]], *, stall_s: int = 50, idle_s: int = 50) -> str:
+    """What the wait says when the cluster lists these rows, one list a look, the last one for ever."""
+    for number, listed in enumerate(rows, start=1):
+        text = "".join(f"{line}\n" for line in listed)
+        (shell.folder / f"nodes-{number}").write_text(text)
+    last = len(rows)
+    shell.stub("kubectl", f'cat "{shell.folder}/nodes-$((calls < {last} ? calls : {last}))"')
+    values = {**VALUES, "STALL_S": str(stall_s), "IDLE_S": str(idle_s)}
+    return shell.run("wait_for_nodes", phase="nodes", values=values, fails=True)
+
+
+BEGUN = without_worker_2(node("worker-2", "aaaa", "True", "bbbb"))
+FAILED = without_worker_2(node("worker-2", "aaaa", "False", "", "bbbb 12:05 no disk"))
+FAILED_BEFORE = without_worker_2(node("worker-2", "aaaa", "False", "", "bbbb 12:00 no disk"))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [BEGUN, FAILED],
+        # A retry: the old failure is cleared when the phase begins, or replaced between two looks.
+        [FAILED_BEFORE, BEGUN, FAILED],
+        [FAILED_BEFORE, FAILED_BEFORE, FAILED],
+        # Another one is still at work.
+        [[*BEGUN[:-2], BEGUN[-1]], [*FAILED[:-2], FAILED[-1]]],
+    ],
+    ids=["first try", "retry", "retry that failed at once", "one of two"],
+)
+def test_a_node_that_fails_ends_the_wait_with_its_reason(
+    shell: Shell, rows: list[list[str]]
+) -> None:
+    started = time.monotonic()
+    out = wait_while(shell, rows)
+    assert time.monotonic() - started < 20
+    assert "ERROR master-1: worker-2 (failed at 12:05 no disk)\n" in out
+    assert "  do: mend what the failed command above names" in out
+
+
+def test_the_failure_of_an_earlier_update_leaves_the_retry_time_to_begin(shell: Shell) -> None:
+    out = wait_while(shell, [FAILED_BEFORE], idle_s=3)
+    looks = sum("get nodes" in call for call in shell.calls)
+    assert looks >= 3
+    assert "nothing moved for 3 s: worker-2 (failed at 12:00 no disk)" in out
+    assert "a machine that cannot be reached has to be switched on" in out
+
+
+def test_a_wait_is_short_only_where_nothing_is_under_way(shell: Shell) -> None:
+    started = time.monotonic()
+    joins = [line for line in FAILED_BEFORE if not line.startswith("db")]
+    out = wait_while(shell, [joins], idle_s=1, stall_s=4)
+    assert time.monotonic() - started > 2
+    assert "2 node(s) not as wanted, and nothing moved for 4 s: db (not registered)" in out
+
+
+def test_an_api_that_does_not_answer_at_first_makes_no_old_failure_a_new_one(shell: Shell) -> None:
+    (shell.folder / "nodes").write_text("".join(f"{line}\n" for line in FAILED_BEFORE))
+    shell.stub("kubectl", f'[[ $calls -gt 2 ]] && cat "{shell.folder}/nodes"')
+    out = shell.run("wait_for_nodes", phase="nodes", values={**VALUES, "STALL_S": "9"}, fails=True)
+    assert "nothing moved for 1 s: worker-2 (failed at 12:00 no disk)" in out
+
+
+def test_nodes_that_come_one_by_one_are_waited_for(shell: Shell) -> None:
+    steps = [READY[:number] for number in range(3, len(READY) + 1) for _ in range(2)]
+    for number, listed in enumerate(steps, start=1):
+        (shell.folder / f"nodes-{number}").write_text("".join(f"{line}\n" for line in listed))
+    shell.stub("kubectl", f'cat "{shell.folder}/nodes-$calls"')
+    shell.run("wait_for_nodes", phase="nodes", values={**VALUES, "STALL_S": "4"})
 
 
 def test_without_a_network_of_ours_nodes_need_not_be_ready(shell: Shell) -> None:
@@ -79,7 +187,7 @@ def test_without_a_network_of_ours_nodes_need_not_be_ready(shell: Shell) -> None
 
 
 def test_nodes_that_are_not_wanted_are_evicted_and_then_deleted(shell: Shell) -> None:
-    cluster(shell, [*READY, "worker-3 bbbb True"])
+    cluster(shell, [*READY, node("worker-3")])
     shell.run("retire_nodes; delete_nodes", phase="nodes", values=VALUES)
     drained, deleted = [
         text for text in changing(shell) if "worker" in text and "annot" not in text
@@ -89,9 +197,7 @@ def test_nodes_that_are_not_wanted_are_evicted_and_then_deleted(shell: Shell) ->
 
 
 def test_a_drain_that_is_blocked_stops_before_anything_is_removed(shell: Shell) -> None:
-    cluster(
-        shell, [*READY, "worker-3 bbbb True"], extra='*drain*) echo "disruption budget"; exit 1 ;;'
-    )
+    cluster(shell, [*READY, node("worker-3")], extra='*drain*) echo "disruption budget"; exit 1 ;;')
     out = shell.run("retire_nodes; delete_nodes", phase="nodes", values=VALUES, fails=True)
     assert "node worker-3 cannot be drained: disruption budget" in out
     assert not [text for text in changing(shell) if text.startswith("delete")]
@@ -160,7 +266,7 @@ def test_marks_of_all_nodes_are_read_at_once(shell: Shell) -> None:
 
 
 def test_a_node_that_was_to_leave_and_stays_takes_work_again(shell: Shell) -> None:
-    cluster(shell, [*READY, "worker-3 bbbb True"])
+    cluster(shell, [*READY, node("worker-3")])
     shell.run("retire_nodes", phase="nodes", values=VALUES)
     assert changing(shell)[0] == "annotate --overwrite node worker-3 kube-ha.io/leaving=true"
     shell.forget()
