@@ -112,14 +112,13 @@ def _addresses(spec: Spec, places: Iterable[Place]) -> list[Problem]:
     if spec.machines.provider == "lab":
         return _lab_addresses(spec)
     out = []
-    networks = {"podCidr": spec.cluster.pod_cidr, "serviceCidr": spec.cluster.service_cidr}
+    cidrs = {"podCidr": spec.cluster.pod_cidr, "serviceCidr": spec.cluster.service_cidr}
+    networks = {name: IPv4Network(cidr) for name, cidr in cidrs.items()}
     for place in places:
-        path = f"{place.path}.address"
-        for name, cidr in networks.items():
-            if IPv4Address(place.address) in IPv4Network(cidr):
-                text = (
-                    f"{place.address} lies in cluster.{name} {cidr}; choose another network there"
-                )
+        path, address = f"{place.path}.address", IPv4Address(place.address)
+        for name, network in networks.items():
+            if address in network:
+                text = f"{address} lies in cluster.{name} {network}; choose another network there"
                 out.append(Problem(path, text))
         host = place.host
         if host and host.host_key is None and not spec.machines.ssh.insecure_ignore_host_key:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from stacks.plan import plan
-from stacks.spec import Spec, load
+from stacks.spec import Spec, SpecError, load
 from stacks.stack_file import StackFileError, from_engine, read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,6 +23,8 @@ TOPOLOGIES = {
     "adopted.yaml": (3, 3, 2),
     "separate-etcd.yaml": (3, 2, 1),
     "single.yaml": (1, 1, 1),
+    "stacked.yaml": (5, 5, 3),
+    "thousand.yaml": (5, 5, 995),
 }
 
 
@@ -61,6 +63,23 @@ def test_the_command_prints_the_plan_in_well_under_a_second() -> None:
     assert "  worker-2  worker       10.92.0.102  amd64\n" in done.stdout
 
 
+def test_the_command_prints_the_plan_of_a_thousand_machines_in_under_a_second() -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = run("examples/thousand.yaml")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "5 masters, 5 etcd members, 995 workers:" in done.stdout
+    assert len([line for line in done.stdout.splitlines() if " ops@172.20." in line]) == 1000
+
+
+def test_an_alias_may_lead_back_to_where_it_stands(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.x.yaml"
+    file.write_text("config: &a\n  kube-ha:cluster: *a\n")
+    with pytest.raises(SpecError, match="config: holds something that is no plain data"):
+        load(read(file))
+
+
 def test_the_command_needs_no_keys_but_says_that_they_are_missing(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.x.yaml"
     text = (ROOT / "examples" / "adopted.yaml").read_text()
@@ -94,6 +113,9 @@ NO_STACK_FILE = [
     ("- a", "has no `config:`; see examples/ for complete stack files"),
     ("config: 5", "has no `config:`; see examples/ for complete stack files"),
     ("config:\n  kube-ha:etcd: {a: 1}\n  kube-ha:etcd: {b: 2}\n", "line 3: key `kube-ha:etcd` is there twice"),
+    ("config:\n  kube-ha:pools:\n    a: {hosts: [{name: x, name: y}]}\n", "line 3: key `name` is there twice"),
+    ("config: {a: &a {b: 1}, c: [*a, *a], d: 1, d: 2}", "line 1: key `d` is there twice"),
+    ("config:\n  kube-ha:a: " + "[" * 100_000, "has more than 100 levels; no config has so many"),
     ("config: {kube-ha:a: !!python/object:x {}}", "is no YAML"),
     ("config: {? [a] : 1}", "is no YAML"),
     ("\xff\xfe\x00", "cannot be read"),
@@ -115,7 +137,9 @@ def test_a_file_that_is_no_stack_file_is_refused(
 def test_the_command_refuses_what_is_no_stack_file() -> None:
     done = run("README.nowhere")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("README.nowhere: cannot be read: ")
+    assert done.stderr.startswith(
+        "README.nowhere: 1 problem, nothing was touched\n  cannot be read: "
+    )
 
 
 def test_engine_and_file_give_the_same_config() -> None:
