@@ -6,49 +6,105 @@ that is right in everything else. Sizes are in bytes, never under the real ones.
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import shlex
 from collections.abc import Iterable, Mapping
 
-from stacks import names
-from stacks.files import apiserver, kubeadm
-from stacks.plan import ETCD_CLIENT_PORT, Node, Plan
+from stacks import artifacts, desired, names
+from stacks.artifacts import File
+from stacks.plan import ETCD_CLIENT_PORT, Mirror, Node, Plan
 from stacks.problems import Problem
 from stacks.spec import TaintSpec
 
 STDIN_LIMIT = 8192  # bytes of one command; a stdin stands in the state twice
 OTHER_VALUES = 500  # names of values, of cluster and node, sums, a master's taint: at most 450
+_CA_CERTIFICATE = 700
+_LITTLE = 512  # a text of less is not what fills a command
 _SUM = 16  # of what a node should be
 
 
 def problems(plan: Plan) -> list[Problem]:
-    """What would not fit: a master's settings, the list of all nodes."""
-    return [*_of_masters(plan), *_of_nodes(plan)]
+    """What would not fit: the settings of a master, of any node, the list of all nodes."""
+    return [*_of_masters(plan), *_of_machines(plan), *_of_nodes(plan)]
 
 
-def master_sizes(plan: Plan) -> tuple[int, int]:
-    """What the biggest command of a master takes without the audit policy, and the policy."""
+def master_sizes(plan: Plan) -> dict[str, int]:
+    """Bytes of each value in the biggest command that makes a master; `OTHER` is all the rest."""
     # Masters differ by name, address and taint alone, and writing YAML takes its time: one will do.
     longest = max(plan.masters, key=lambda node: len(node.name) + len(node.address))
-    audited = plan.spec.control_plane.audit.enabled
+    return {"OTHER": OTHER_VALUES, **_sizes(desired.of_master(plan, longest))}
+
+
+def machine_sizes(plan: Plan) -> dict[str, int]:
+    """As master_sizes, of the command that makes a machine a node."""
+    # Masters fetch more than workers.
+    first = plan.masters[0]
+    downloads = desired.downloads(first)
+    files = artifacts.files(dataclasses.replace(plan, mirror=None), first.arch)
+    lines = sum(_line_size(plan.mirror, name, files[name]) for name in downloads)
+    other = OTHER_VALUES + _CA_CERTIFICATE + lines
+    sizes = {"OTHER": other, **_sizes(desired.of_node(plan, first))}
+    # The same addresses twice, for containerd and for downloads.
+    sizes["CONTAINERD_PROXY"] += sizes.pop("PROXY_ENV")
+    return sizes
+
+
+def _line_size(mirror: Mirror | None, name: str, file: File) -> int:
+    """Of one download: name, address, sum."""
+    if mirror is None:
+        return len(f"{name} {file.url} published:{file.published}\n")
     return (
-        OTHER_VALUES + _quoted(kubeadm.init(plan, longest)),
-        _quoted(apiserver.audit_policy(plan)) if audited else 0,
+        len(f"{name} {artifacts.at_mirror(mirror, file.url)} \n") + 2 * hashlib.sha256().digest_size
     )
+
+
+# What the user writes may fill a command: value -> config path, and how to need less.
+_MASTER_TEXTS = {
+    "AUDIT_POLICY": ("controlPlane.audit.policy", "use fewer, wider rules"),
+    "OIDC_CA": ("controlPlane.oidc.ca", "give the root of the provider's certificate alone"),
+    "ADMISSION_CONFIG": (
+        "controlPlane.podSecurity.exemptNamespaces",
+        "label namespaces (pod-security.kubernetes.io/enforce) in place of exempting them",
+    ),
+}
+_MACHINE_TEXTS = {
+    "REGISTRY_HOSTS": ("runtime.registryMirrors", "name fewer registries and mirrors"),
+    "CONTAINERD_PROXY": ("proxy.noProxy", "name domains and networks in place of hosts"),
+}
 
 
 def _of_masters(plan: Plan) -> list[Problem]:
-    settings, policy = master_sizes(plan)
-    size, room = settings + policy, STDIN_LIMIT - settings
-    if size <= STDIN_LIMIT:
-        return []
-    if plan.spec.control_plane.audit.policy is not None and room > 0:
-        text = f"takes {policy} bytes on a master, where {room} are left; use fewer, wider rules"
-        return [Problem("controlPlane.audit.policy", text)]
+    sizes, texts = master_sizes(plan), dict(_MASTER_TEXTS)
+    if plan.spec.control_plane.audit.policy is None:
+        del texts["AUDIT_POLICY"]
     text = (
-        f"takes {size} bytes on a master, {STDIN_LIMIT} fit; shorten apiServerArgs, "
+        f"takes {sum(sizes.values())} bytes on a master, {STDIN_LIMIT} fit; shorten apiServerArgs, "
         "controllerManagerArgs, schedulerArgs or certSans"
     )
-    return [Problem("controlPlane", text)]
+    return _too_big(sizes, texts, "on a master", Problem("controlPlane", text))
+
+
+def _of_machines(plan: Plan) -> list[Problem]:
+    sizes = machine_sizes(plan)
+    text = f"takes {sum(sizes.values())} bytes on every node, {STDIN_LIMIT} fit; use fewer masters"
+    return _too_big(sizes, _MACHINE_TEXTS, "on every node", Problem("pools", text))
+
+
+def _too_big(
+    sizes: Mapping[str, int], texts: Mapping[str, tuple[str, str]], where: str, otherwise: Problem
+) -> list[Problem]:
+    """The biggest of the user's texts, if the rest would fit without it."""
+    size = sum(sizes.values())
+    if size <= STDIN_LIMIT:
+        return []
+    biggest = max(texts, key=lambda name: sizes[name])
+    room = STDIN_LIMIT - size + sizes[biggest]
+    if room <= 0 or sizes[biggest] < _LITTLE:
+        return [otherwise]
+    path, way = texts[biggest]
+    text = f"takes {sizes[biggest]} bytes {where}, where {room} are left; {way}"
+    return [Problem(path, text)]
 
 
 def _of_nodes(plan: Plan) -> list[Problem]:
@@ -107,6 +163,6 @@ def _lines_size(groups: Mapping[str, list[str]]) -> int:
     return sum(len(words) + len(names.ranges(group)) + 2 for words, group in groups.items())
 
 
-def _quoted(text: str) -> int:
-    """Bytes of a text in shell syntax."""
-    return len(shlex.quote(text).encode())
+def _sizes(values: Mapping[str, str]) -> dict[str, int]:
+    """Bytes of each value as an assignment in shell syntax."""
+    return {name: len(f"{name}={shlex.quote(text)}\n".encode()) for name, text in values.items()}

@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
 
 from stacks import (
+    check_control_plane,
     check_networks,
     check_pools,
     check_settings,
@@ -47,7 +48,11 @@ def problems(spec: Spec) -> list[Problem]:
 def warnings(spec: Spec) -> list[Problem]:
     """What is allowed and seldom meant."""
     places = inventory.places(spec)
-    out = [*check_pools.warnings(spec), *check_zones.warnings(spec, places)]
+    out = [
+        *check_pools.warnings(spec),
+        *check_zones.warnings(spec, places),
+        *check_control_plane.warnings(spec),
+    ]
     out += [
         Problem(place.path, f"{place.name}: the host key is not checked (insecureIgnoreHostKey)")
         for place in places

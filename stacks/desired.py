@@ -38,8 +38,12 @@ PATHS: Mapping[str, str] = {
     "ETCD_ENV": "/etc/kube-ha/etcd/etcd.env",
     "ETCD_UNIT": "/etc/systemd/system/etcd.service",
     "KUBEADM_CONFIG": "/etc/kube-ha/kubeadm.yaml",
-    "AUDIT_POLICY": "/etc/kubernetes/audit-policy.yaml",
+    "AUDIT_POLICY": kubeadm.AUDIT_POLICY,
+    "ADMISSION_CONFIG": kubeadm.ADMISSION,
+    "OIDC_CA": kubeadm.OIDC_CA,
 }
+# Not there at all where their text is empty.
+_OPTIONAL = ("CONTAINERD_PROXY", "AUDIT_POLICY", "ADMISSION_CONFIG", "OIDC_CA")
 
 _WORKER_FILES = ("containerd", "runc", "cni-plugins", "kubeadm", "kubelet")
 _MASTER_FILES = (*_WORKER_FILES, "kubectl")
@@ -54,12 +58,14 @@ def files(plan: Plan, node: Node) -> dict[str, str]:
     values = {
         name: text for phase in of_phases(plan, node).values() for name, text in phase.items()
     }
-    found = {PATHS[name]: f"{text}\n" for name, text in values.items() if name in PATHS}
+    found = {
+        PATHS[name]: f"{text}\n"
+        for name, text in values.items()
+        if name in PATHS and (text or name not in _OPTIONAL)
+    }
     if node.in_kubernetes:
         for host, text in containerd.hosts(plan).items():
             found[f"/etc/containerd/certs.d/{host}/hosts.toml"] = text
-    if not values.get("CONTAINERD_PROXY"):
-        found.pop(PATHS["CONTAINERD_PROXY"], None)
     return found
 
 
@@ -118,6 +124,8 @@ def of_master(plan: Plan, node: Node) -> dict[str, str]:
         "ADDRESS": node.address,
         "KUBEADM_CONFIG": _text(kubeadm.init(plan, node)),
         "AUDIT_POLICY": _text(apiserver.audit_policy(plan)) if audited else "",
+        "ADMISSION_CONFIG": _text(apiserver.admission_configuration(plan)),
+        "OIDC_CA": _text(apiserver.oidc_ca(plan)),
     }
 
 

@@ -23,6 +23,7 @@ class Effect:
 _QUIET = "nothing restarts"
 _CONTAINERD = "containerd restarts, containers go on"
 _KUBELET = "kubelet restarts, pods go on"
+_API_SERVER = "the apiserver drains and restarts"
 _ETCD = "etcd restarts, after its leadership has moved"
 
 # By phase and name of a value, as in desired.py.
@@ -62,7 +63,13 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
         restarts="kube-apiserver",
     ),
     ("master", "AUDIT_POLICY"): Effect(
-        what="audit policy", then="the apiserver drains and restarts", restarts="kube-apiserver"
+        what="audit policy", then=_API_SERVER, restarts="kube-apiserver"
+    ),
+    ("master", "ADMISSION_CONFIG"): Effect(
+        what="Pod Security Standards", then=_API_SERVER, restarts="kube-apiserver"
+    ),
+    ("master", "OIDC_CA"): Effect(
+        what="CA of the identity provider", then=_API_SERVER, restarts="kube-apiserver"
     ),
 }
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
-from stacks import values
+from stacks import kubernetes_values, values
 
 Role = Literal["etcd", "master", "worker"]
 Arch = Literal["amd64", "arm64"]
@@ -44,6 +44,22 @@ Zone = Annotated[str, AfterValidator(values.zone), _text("zone")]
 Flag = Annotated[str, AfterValidator(values.flag), _text("flag", values.FLAG)]
 FlagValue = Annotated[str, AfterValidator(values.flag_value), _text("flag value")]
 AllowId = Annotated[str, AfterValidator(values.allow_id), _text("id", values.ALLOW_ID)]
+FeatureGate = Annotated[
+    str,
+    AfterValidator(kubernetes_values.feature_gate),
+    _text("feature gate", kubernetes_values.FEATURE_GATE),
+]
+IssuerUrl = Annotated[str, AfterValidator(kubernetes_values.issuer_url), _text("https URL")]
+Claim = Annotated[str, AfterValidator(kubernetes_values.claim), _text("claim")]
+FlagText = Annotated[str, AfterValidator(kubernetes_values.flag_text), _text("text")]
+PodSecurityVersion = Annotated[
+    str,
+    AfterValidator(kubernetes_values.pod_security_version),
+    _text("latest or v1.N", kubernetes_values.POD_SECURITY_VERSION),
+]
+Certificates = Annotated[
+    str, AfterValidator(kubernetes_values.certificates), _text("PEM certificates")
+]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 

@@ -1,4 +1,4 @@
-"""Config sections of the software on the nodes: network, etcd, control plane, PKI, mirror."""
+"""Config sections of what all machines share: network, the way to the API, etcd, PKI."""
 
 from __future__ import annotations
 
@@ -6,51 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from stacks.fields import (
-    BaseUrl,
-    FilePath,
-    Flag,
-    FlagValue,
-    NoProxy,
-    Section,
-    SubjectName,
-    Url,
-)
-
-AdmissionPlugin = Literal[
-    "AlwaysPullImages",
-    "CertificateApproval",
-    "CertificateSigning",
-    "CertificateSubjectRestriction",
-    "ClusterTrustBundleAttest",
-    "DefaultIngressClass",
-    "DefaultStorageClass",
-    "DefaultTolerationSeconds",
-    "DenyServiceExternalIPs",
-    "ExtendedResourceToleration",
-    "LimitPodHardAntiAffinityTopology",
-    "LimitRanger",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionWebhook",
-    "NamespaceAutoProvision",
-    "NamespaceExists",
-    "NamespaceLifecycle",
-    "NodeRestriction",
-    "OwnerReferencesPermissionEnforcement",
-    "PersistentVolumeClaimResize",
-    "PodNodeSelector",
-    "PodSecurity",
-    "PodTolerationRestriction",
-    "PodTopologyLabels",
-    "Priority",
-    "ResourceQuota",
-    "RuntimeClass",
-    "ServiceAccount",
-    "StorageObjectInUseProtection",
-    "TaintNodesByCondition",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionWebhook",
-]
+from stacks.fields import Section
 
 
 class NetworkSpec(Section):
@@ -127,73 +83,6 @@ class EtcdSpec(Section):
     )
 
 
-class AuditSpec(Section):
-    enabled: bool = Field(default=True, description="write an audit log on every master")
-    policy: dict[str, object] | None = Field(
-        None, description="audit.k8s.io/v1 Policy; default: metadata of writes"
-    )
-    max_age_days: Annotated[int, Field(ge=1, le=3650)] = Field(
-        30, description="days after which a rotated audit log is deleted"
-    )
-    max_backups: Annotated[int, Field(ge=1, le=1000)] = Field(
-        10, description="rotated audit logs kept"
-    )
-    max_size_mib: Annotated[int, Field(ge=1, le=10240)] = Field(
-        100, description="size at which the audit log is rotated"
-    )
-
-
-class LeaderElectionSpec(Section):
-    lease_duration_s: Annotated[int, Field(ge=2, le=600)] = Field(
-        15, description="age at which controller manager and scheduler leases may be taken over"
-    )
-    renew_deadline_s: Annotated[int, Field(ge=1, le=600)] = Field(
-        10, description="time a leader tries to renew before it gives up; under leaseDurationS"
-    )
-    retry_period_s: Annotated[int, Field(ge=1, le=600)] = Field(
-        2, description="time between two tries; renewDeadlineS is more than 1.2 times this"
-    )
-
-
-class ControlPlaneSpec(Section):
-    audit: AuditSpec = Field(AuditSpec(), description="audit log of the API")
-    encrypt_secrets: bool = Field(
-        default=True,
-        description="Secrets are encrypted in etcd (secretbox); fixed when the cluster is made",
-    )
-    admission_plugins: tuple[AdmissionPlugin, ...] = Field(
-        ("NodeRestriction",),
-        description="admission plugins switched on besides the API server's own defaults",
-    )
-    profiling: bool = Field(
-        default=False, description="serve /debug/pprof on control plane components"
-    )
-    leader_election: LeaderElectionSpec = Field(
-        LeaderElectionSpec(), description="timings of controller manager and scheduler"
-    )
-    terminated_pod_gc_threshold: Annotated[int, Field(ge=0, le=100000)] = Field(
-        1000, description="finished pods kept before the oldest are deleted; 0 keeps all"
-    )
-    cert_sans: tuple[SubjectName, ...] = Field(
-        (), description="further names and addresses in the API server's certificate"
-    )
-    api_server_args: dict[Flag, FlagValue] = Field(
-        default_factory=dict, description="further flags of kube-apiserver, without dashes"
-    )
-    controller_manager_args: dict[Flag, FlagValue] = Field(
-        default_factory=dict, description="further flags of kube-controller-manager"
-    )
-    scheduler_args: dict[Flag, FlagValue] = Field(
-        default_factory=dict, description="further flags of kube-scheduler"
-    )
-
-
-class KubeletSpec(Section):
-    max_pods: Annotated[int, Field(ge=10, le=1000)] = Field(
-        110, description="pods a node takes, as far as network.nodeCidrMask has addresses"
-    )
-
-
 class PkiSpec(Section):
     ca_validity_hours: Annotated[int, Field(ge=24, le=876000)] = Field(
         87600, description="lifetime of the CAs; fixed when the cluster is made"
@@ -203,20 +92,6 @@ class PkiSpec(Section):
     )
     leaf_renewal_hours: Annotated[int, Field(ge=1, le=87600)] = Field(
         2160, description="an up that runs within this time before the end renews the certificate"
-    )
-
-
-class MirrorSpec(Section):
-    url: Url = Field(description="serves files under <url>/<upstream host>/<path>")
-    registry: BaseUrl = Field(description="OCI registry that holds the images, http(s)://host:port")
-    manifest: FilePath = Field(description="manifest.json of the bundle, with the checksums")
-
-
-class ProxySpec(Section):
-    http: BaseUrl | None = Field(None, description="proxy for downloads over http")
-    https: BaseUrl | None = Field(None, description="proxy for downloads over https and for images")
-    no_proxy: tuple[NoProxy, ...] = Field(
-        (), description="reached without proxy, besides pods, services and the mirror"
     )
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from stacks import checks, mending, problems, ssh_keys
+from stacks.control_plane_settings import ControlPlaneSpec
 from stacks.fields import (
     AllowId,
     Arch,
@@ -35,17 +36,14 @@ from stacks.fields import (
     Zone,
 )
 from stacks.inventory import ZONE_LABEL
+from stacks.node_settings import KubeletSpec, MirrorSpec, ProxySpec
 from stacks.problems import Problem
 from stacks.settings import (
-    ControlPlaneSpec,
     ConvergeSpec,
     EtcdSpec,
-    KubeletSpec,
     LoadBalancingSpec,
-    MirrorSpec,
     NetworkSpec,
     PkiSpec,
-    ProxySpec,
 )
 
 __all__ = ["Role", "Spec", "SpecError", "TaintSpec", "load"]

@@ -37,15 +37,15 @@ def version(text: str) -> str:
     if VERSION.fullmatch(text):
         return text
     if VERSION.fullmatch(text.removeprefix("v")):
-        raise ValueError(f"{_short(text)}: write it without the v, as {text.removeprefix('v')!r}")
-    raise ValueError(f"{_short(text)} is no version; write major.minor.patch, as '1.36.3'")
+        raise ValueError(f"{short(text)}: write it without the v, as {text.removeprefix('v')!r}")
+    raise ValueError(f"{short(text)} is no version; write major.minor.patch, as '1.36.3'")
 
 
 def dns_label(text: str) -> str:
     """RFC 1123 label: what Kubernetes allows as the name of most objects."""
     if not LABEL.fullmatch(text):
         raise ValueError(
-            f"{_short(text)} is no RFC 1123 label; use 1 to 63 of a-z, 0-9 and '-', "
+            f"{short(text)} is no RFC 1123 label; use 1 to 63 of a-z, 0-9 and '-', "
             "not '-' at an end"
         )
     return text
@@ -54,20 +54,16 @@ def dns_label(text: str) -> str:
 def cluster_name(text: str) -> str:
     """A DNS label that leaves room for the machine's name behind it."""
     if len(dns_label(text)) > 32:
-        raise ValueError(
-            f"{_short(text)} has {len(text)} characters; at most 32 fit resource names"
-        )
+        raise ValueError(f"{short(text)} has {len(text)} characters; at most 32 fit resource names")
     if text[0].isdigit():
-        raise ValueError(f"{_short(text)} starts with a digit; start with a letter")
+        raise ValueError(f"{short(text)} starts with a digit; start with a letter")
     return text
 
 
 def dns_name(text: str) -> str:
     """RFC 1123 subdomain: labels with dots between, at most 253 characters."""
     if len(text) > 253 or not SUBDOMAIN.fullmatch(text):
-        raise ValueError(
-            f"{_short(text)} is no DNS name; use a-z, 0-9, '-' and dots between labels"
-        )
+        raise ValueError(f"{short(text)} is no DNS name; use a-z, 0-9, '-' and dots between labels")
     return text
 
 
@@ -77,11 +73,11 @@ def ipv4(text: str) -> str:
         address = IPv4Address(text)
     except AddressValueError:
         raise ValueError(
-            f"{_short(text)} is no IPv4 address; write four numbers, as 10.0.0.11"
+            f"{short(text)} is no IPv4 address; write four numbers, as 10.0.0.11"
         ) from None
     if address.is_loopback or address.is_multicast or address.is_unspecified or address.is_reserved:
         raise ValueError(
-            f"{_short(text)} is no address of a machine (loopback, multicast or reserved)"
+            f"{short(text)} is no address of a machine (loopback, multicast or reserved)"
         )
     return text
 
@@ -90,19 +86,19 @@ def cidr(text: str) -> str:
     """An IPv4 network without host bits, as `10.244.0.0/16`."""
     if not re.fullmatch(r"[0-9.]+/[0-9]{1,2}", text):
         raise ValueError(
-            f"{_short(text)} is no IPv4 network; write address/bits, as '10.244.0.0/16'"
+            f"{short(text)} is no IPv4 network; write address/bits, as '10.244.0.0/16'"
         )
     try:
         network = IPv4Network(text, strict=False)
     except (AddressValueError, NetmaskValueError):
         raise ValueError(
-            f"{_short(text)} is no IPv4 network; write address/bits, as '10.244.0.0/16'"
+            f"{short(text)} is no IPv4 network; write address/bits, as '10.244.0.0/16'"
         ) from None
     if str(network) != text:
-        raise ValueError(f"{_short(text)} has host bits set; the network is {str(network)!r}")
+        raise ValueError(f"{short(text)} has host bits set; the network is {str(network)!r}")
     if network.is_loopback or network.is_multicast or network.is_unspecified:
         raise ValueError(
-            f"{_short(text)} is loopback, multicast or unspecified; use a private network"
+            f"{short(text)} is loopback, multicast or unspecified; use a private network"
         )
     return text
 
@@ -117,11 +113,11 @@ def host(text: str) -> str:
 def endpoint(text: str) -> str:
     """`host` or `host:port`."""
     if "/" in text or "@" in text:
-        raise ValueError(f"{_short(text)} is no host[:port]; leave out scheme, path and user")
+        raise ValueError(f"{short(text)} is no host[:port]; leave out scheme, path and user")
     name, colon, port = text.partition(":")
     host(name)
     if colon and not (re.fullmatch(r"[1-9][0-9]{0,4}", port) and int(port) <= 65535):
-        raise ValueError(f"{_short(text)}: the part after ':' is no port; use 1 to 65535")
+        raise ValueError(f"{short(text)}: the part after ':' is no port; use 1 to 65535")
     return text
 
 
@@ -130,7 +126,7 @@ def url(text: str) -> str:
     found = _URL.fullmatch(text)
     if not found:
         raise ValueError(
-            f"{_short(text)} is no plain URL; write http(s)://host[:port][/path] "
+            f"{short(text)} is no plain URL; write http(s)://host[:port][/path] "
             "without user, password or query"
         )
     endpoint(found["endpoint"])
@@ -141,7 +137,7 @@ def base_url(text: str) -> str:
     """`http://host[:port]`: a URL without a path."""
     checked = url(text)
     if checked.count("/") > 2:
-        raise ValueError(f"{_short(text)} has a path; write http(s)://host[:port] only")
+        raise ValueError(f"{short(text)} has a path; write http(s)://host[:port] only")
     return checked
 
 
@@ -162,14 +158,14 @@ def subject_name(text: str) -> str:
 def user(text: str) -> str:
     """A Linux login name."""
     if not USER.fullmatch(text):
-        raise ValueError(f"{_short(text)} is no login name; use a-z, 0-9, '_' and '-'")
+        raise ValueError(f"{short(text)} is no login name; use a-z, 0-9, '_' and '-'")
     return text
 
 
 def path(text: str) -> str:
     """A file on this computer: relative to the project, absolute, or from `~`."""
     if not PATH.fullmatch(text):
-        raise ValueError(f"{_short(text)} is no plain path; use letters, digits and _ . ~ / @ + -")
+        raise ValueError(f"{short(text)} is no plain path; use letters, digits and _ . ~ / @ + -")
     return text
 
 
@@ -177,19 +173,19 @@ def host_key(text: str) -> str:
     """OpenSSH public key, returned as `type base64` without its comment."""
     parts = text.split()
     if len(parts) >= 2 and parts[0] not in KEY_TYPES and parts[1] in KEY_TYPES:
-        raise ValueError(f"{_short(text)} is a line of known_hosts; leave out its first word")
+        raise ValueError(f"{short(text)} is a line of known_hosts; leave out its first word")
     if len(parts) < 2 or parts[0] not in KEY_TYPES:
         raise ValueError(
-            f"{_short(text)} is no OpenSSH public key; write 'ecdsa-sha2-nistp256 AAAA...', "
+            f"{short(text)} is no OpenSSH public key; write 'ecdsa-sha2-nistp256 AAAA...', "
             "as `ssh-keyscan -t ecdsa ADDRESS` shows it, compared with the machine's console"
         )
     try:
         blob = base64.b64decode(parts[1], validate=True)
     except (binascii.Error, ValueError):
-        raise ValueError(f"{_short(text)}: the key is not base64; was it cut?") from None
+        raise ValueError(f"{short(text)}: the key is not base64; was it cut?") from None
     size = int.from_bytes(blob[:4], "big")
     if blob[4 : 4 + size] != parts[0].encode() or len(blob) < _blob_size(parts[0]):
-        raise ValueError(f"{_short(text)}: the key holds no {parts[0]} key; was it cut?")
+        raise ValueError(f"{short(text)}: the key holds no {parts[0]} key; was it cut?")
     return f"{parts[0]} {parts[1]}"
 
 
@@ -198,7 +194,7 @@ def _blob_size(kind: str) -> int:
     return {"ssh-ed25519": 51, "ssh-rsa": 200}.get(kind, 104)
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
     """`text` quoted, on one line, of at most 60 characters."""
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
@@ -210,10 +206,10 @@ def label_key(text: str) -> str:
         try:
             dns_name(prefix)
         except ValueError:
-            raise ValueError(f"{_short(text)}: the part before '/' is no DNS name") from None
+            raise ValueError(f"{short(text)}: the part before '/' is no DNS name") from None
     if not _QUALIFIED.fullmatch(name):
         raise ValueError(
-            f"{_short(text)} is no label key; use [domain/]name, up to 63 letters, digits and - _ ."
+            f"{short(text)} is no label key; use [domain/]name, up to 63 letters, digits and - _ ."
         )
     return text
 
@@ -222,7 +218,7 @@ def label_value(text: str) -> str:
     """Value of a label or taint; may be empty."""
     if text and not _QUALIFIED.fullmatch(text):
         raise ValueError(
-            f"{_short(text)} is no label value; use up to 63 letters, digits and - _ . between them"
+            f"{short(text)} is no label value; use up to 63 letters, digits and - _ . between them"
         )
     return text
 
@@ -231,7 +227,7 @@ def zone(text: str) -> str:
     """Name of a failure domain; it becomes a label's value."""
     if not _QUALIFIED.fullmatch(text):
         raise ValueError(
-            f"{_short(text)} is no name of a zone; use up to 63 letters, digits and - _ . between "
+            f"{short(text)} is no name of a zone; use up to 63 letters, digits and - _ . between "
             "them, as 'eu-central-1a' or 'room-2'"
         )
     return text
@@ -240,7 +236,7 @@ def zone(text: str) -> str:
 def flag(text: str) -> str:
     """Name of a component's flag, without dashes before it."""
     if not FLAG.fullmatch(text):
-        raise ValueError(f"{_short(text)} is no flag; write its name without dashes before, as 'v'")
+        raise ValueError(f"{short(text)} is no flag; write its name without dashes before, as 'v'")
     return text
 
 
@@ -248,7 +244,7 @@ def flag_value(text: str) -> str:
     """Value of a component's flag."""
     if not _FLAG_VALUE.fullmatch(text):
         raise ValueError(
-            f"{_short(text)} holds a character that no flag needs (quote, $, \\, newline)"
+            f"{short(text)} holds a character that no flag needs (quote, $, \\, newline)"
         )
     return text
 
@@ -256,5 +252,5 @@ def flag_value(text: str) -> str:
 def allow_id(text: str) -> str:
     """Id of a refusal that is passed over: `kind/subject`."""
     if not ALLOW_ID.fullmatch(text):
-        raise ValueError(f"{_short(text)} is no id; write it as the refusal does, kind/subject")
+        raise ValueError(f"{short(text)} is no id; write it as the refusal does, kind/subject")
     return text

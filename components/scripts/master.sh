@@ -1,10 +1,12 @@
 # shellcheck shell=bash
 # Makes this machine a serving master: kubelet, apiserver, controller manager and scheduler of the wanted configuration. Every master is made
 # by the same `kubeadm init`; its PKI and etcd are there already, so no other master has to be alive. An existing master changes by phases.
-# Values: ADDRESS, KUBEADM_CONFIG, AUDIT_POLICY, CERTIFICATES (hash of this master's leafs: changes when they are renewed), APPLIED. Owns: /etc/kubernetes but for the PKI, the static pods of the control plane.
+# Values: ADDRESS, KUBEADM_CONFIG, texts of files of the apiserver, empty where it has none (AUDIT_POLICY, ADMISSION_CONFIG, OIDC_CA), CERTIFICATES (hash of this master's leafs: changes when they are renewed), APPLIED. Owns: /etc/kubernetes but for the PKI, the static pods of the control plane.
 CONFIG=/etc/kube-ha/kubeadm.yaml
 MANIFEST=/etc/kubernetes/manifests/kube-apiserver.yaml
 LOCAL_API=https://127.0.0.1:3446
+# Value and the file it is the text of.
+API_FILES="AUDIT_POLICY=/etc/kubernetes/audit-policy.yaml ADMISSION_CONFIG=/etc/kubernetes/admission.yaml OIDC_CA=/etc/kubernetes/oidc-ca.crt"
 KUBECONFIGS="admin super-admin controller-manager scheduler kubelet"
 
 # All clients on a node go by the node's HAProxy, so that they live on when the local apiserver is away.
@@ -89,12 +91,38 @@ restart_controller() { # restart_controller NAME PORT: it reads its kubeconfig a
   wait_for 90 "kube-$1 answering" curl -fsSk --max-time 5 --noproxy '*' "https://127.0.0.1:$2/healthz"
 }
 
+api_files() { # api_files wanted|unwanted: their paths
+  local entry name is
+  for entry in $API_FILES; do
+    name=${entry%%=*}
+    if [[ -n ${!name} ]]; then is=wanted; else is=unwanted; fi
+    if [[ $is == "$1" ]]; then printf '%s\n' "${entry#*=}"; fi
+  done
+}
+write_api_files() {
+  local entry name
+  for entry in $API_FILES; do
+    name=${entry%%=*}
+    if [[ -n ${!name} ]]; then put 600 "${entry#*=}" <<<"${!name}"; fi
+  done
+}
+# When the apiserver no longer names them: until then its container may have to be made anew, which fails without them.
+remove_api_files() {
+  local file
+  for file in $(api_files unwanted); do
+    if [[ ! -e $file ]]; then continue; fi
+    rm -f "$file"
+    changes=$((changes + 1))
+    log "removed $file"
+  done
+}
+
 # Everything the static pods are made of: not the kubelet's part, whose change restarts no apiserver.
 control_plane_sum() {
   local file
   {
     sed '/^apiVersion: kubelet\.config/,$d' "$CONFIG"
-    for file in /etc/kubernetes/audit-policy.yaml /etc/kubernetes/encryption.yaml; do
+    for file in $(api_files wanted) /etc/kubernetes/encryption.yaml; do
       if [[ -f $file ]]; then cat "$file"; fi
     done
   } | sha256sum
@@ -109,7 +137,7 @@ main() {
   local control_plane settings
   own
   put 600 "$CONFIG" <<<"$KUBEADM_CONFIG"
-  put 600 /etc/kubernetes/audit-policy.yaml <<<"$AUDIT_POLICY"
+  write_api_files
   control_plane=$(control_plane_sum)
   settings=$(sha256sum "$CONFIG")
   if [[ -z $(remembered master) ]]; then
@@ -122,6 +150,7 @@ main() {
   wait_for 180 "apiserver of $NODE ready at https://$ADDRESS:6443/readyz" ready
   wait_for 60 "API answering at $LOCAL_API" kubectl_admin get --raw /readyz
   put 600 "$STATE/master.sum" <<<"$control_plane"
+  remove_api_files
   if [[ $(remembered kubeadm) != "$settings" ]]; then
     publish_settings
     put 600 "$STATE/kubeadm.sum" <<<"$settings"

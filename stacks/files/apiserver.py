@@ -1,4 +1,4 @@
-"""Files that the API server reads: audit policy and encryption at rest."""
+"""Files that the API server reads: audit policy, admission, trust, encryption at rest."""
 
 from __future__ import annotations
 
@@ -58,6 +58,44 @@ def _default() -> dict[str, object]:
             {"level": "Metadata"},
         ],
     }
+
+
+# Of the cluster's own parts: these need more than any standard but privileged allows.
+_OWN_NAMESPACES = ("kube-flannel", "kube-ha-acceptance", "kube-system")
+
+
+def admission_configuration(plan: Plan) -> str:
+    """/etc/kubernetes/admission.yaml; empty where Kubernetes' own defaults hold."""
+    wanted = plan.spec.control_plane.pod_security
+    if wanted is None:
+        return ""
+    defaults: dict[str, object] = {}
+    for mode in ("enforce", "audit", "warn"):
+        defaults[mode] = getattr(wanted, mode)
+        defaults[f"{mode}-version"] = wanted.version
+    configuration = {
+        "apiVersion": "pod-security.admission.config.k8s.io/v1",
+        "kind": "PodSecurityConfiguration",
+        "defaults": defaults,
+        "exemptions": {
+            "usernames": [],
+            "runtimeClasses": [],
+            "namespaces": sorted({*_OWN_NAMESPACES, *wanted.exempt_namespaces}),
+        },
+    }
+    return documents(
+        {
+            "apiVersion": "apiserver.config.k8s.io/v1",
+            "kind": "AdmissionConfiguration",
+            "plugins": [{"name": "PodSecurity", "configuration": configuration}],
+        }
+    )
+
+
+def oidc_ca(plan: Plan) -> str:
+    """/etc/kubernetes/oidc-ca.crt; empty where the machine's own CAs are trusted."""
+    oidc = plan.spec.control_plane.oidc
+    return (oidc.ca if oidc else None) or ""
 
 
 def encryption_config(key: str) -> str:

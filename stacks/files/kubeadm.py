@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from stacks.files import kubelet
 from stacks.files.yaml_text import documents
@@ -13,6 +13,8 @@ _API = "kubeadm.k8s.io/v1beta4"
 _PKI = "/etc/kubernetes/pki"
 AUDIT_POLICY = "/etc/kubernetes/audit-policy.yaml"
 AUDIT_LOG = "/var/log/kubernetes/audit.log"
+ADMISSION = "/etc/kubernetes/admission.yaml"
+OIDC_CA = "/etc/kubernetes/oidc-ca.crt"
 ENCRYPTION = "/etc/kubernetes/encryption.yaml"
 DISCOVERY = "/etc/kubernetes/discovery.conf"
 
@@ -115,7 +117,7 @@ def cluster_configuration(plan: Plan) -> dict[str, object]:
         },
         "apiServer": {
             "certSANs": _names(plan),
-            "extraArgs": _arguments(_apiserver_flags(plan)),
+            "extraArgs": _arguments(_apiserver_flags(plan), _required_claims(plan)),
             "extraVolumes": _apiserver_volumes(plan),
         },
         "controllerManager": {"extraArgs": _arguments(_controller_manager_flags(plan))},
@@ -160,7 +162,39 @@ def _apiserver_flags(plan: Plan) -> Mapping[str, str]:
         }
     if spec.encrypt_secrets:
         flags["encryption-provider-config"] = ENCRYPTION
-    return flags | spec.api_server_args
+    if spec.pod_security:
+        flags["admission-control-config-file"] = ADMISSION
+    return flags | _feature_gates(plan) | _oidc_flags(plan) | spec.api_server_args
+
+
+def _feature_gates(plan: Plan) -> dict[str, str]:
+    gates = sorted(plan.spec.control_plane.feature_gates.items())
+    text = ",".join(f"{name}={str(on).lower()}" for name, on in gates)
+    return {"feature-gates": text} if text else {}
+
+
+def _oidc_flags(plan: Plan) -> dict[str, str]:
+    oidc = plan.spec.control_plane.oidc
+    if oidc is None:
+        return {}
+    flags = {
+        "oidc-issuer-url": oidc.issuer_url,
+        "oidc-client-id": oidc.client_id,
+        "oidc-username-claim": oidc.username_claim,
+        "oidc-username-prefix": oidc.username_prefix,
+        "oidc-groups-claim": oidc.groups_claim,
+        "oidc-groups-prefix": oidc.groups_prefix,
+        "oidc-signing-algs": ",".join(oidc.signing_algs),
+        "oidc-ca-file": OIDC_CA if oidc.ca else None,
+    }
+    return {name: value for name, value in flags.items() if value}
+
+
+def _required_claims(plan: Plan) -> list[tuple[str, str]]:
+    """One flag for each: the API server takes a comma for a part of the value."""
+    oidc = plan.spec.control_plane.oidc
+    claims = sorted(oidc.required_claims.items()) if oidc else []
+    return [("oidc-required-claim", f"{claim}={value}") for claim, value in claims]
 
 
 def _apiserver_volumes(plan: Plan) -> list[dict[str, object]]:
@@ -172,6 +206,10 @@ def _apiserver_volumes(plan: Plan) -> list[dict[str, object]]:
         volumes.append(_volume("audit-log", folder, "DirectoryOrCreate"))
     if spec.encrypt_secrets:
         volumes.append(_file_volume("encryption", ENCRYPTION))
+    if spec.pod_security:
+        volumes.append(_file_volume("admission", ADMISSION))
+    if spec.oidc and spec.oidc.ca:
+        volumes.append(_file_volume("oidc-ca", OIDC_CA))
     return volumes
 
 
@@ -201,12 +239,16 @@ def _controller_manager_flags(plan: Plan) -> Mapping[str, str]:
     if mask != _NODE_MASK:
         # This one of the three flags for it is the one that kubeadm looks at.
         flags["node-cidr-mask-size-ipv4"] = str(mask)
-    return flags | spec.controller_manager_args
+    return flags | _feature_gates(plan) | spec.controller_manager_args
 
 
 def _scheduler_flags(plan: Plan) -> Mapping[str, str]:
-    return _election_flags(plan) | plan.spec.control_plane.scheduler_args
+    flags = _election_flags(plan) | _feature_gates(plan)
+    return flags | plan.spec.control_plane.scheduler_args
 
 
-def _arguments(flags: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"name": name, "value": value} for name, value in sorted(flags.items())]
+def _arguments(
+    flags: Mapping[str, str], repeated: Iterable[tuple[str, str]] = ()
+) -> list[dict[str, str]]:
+    """kubeadm's list of flags; `repeated` are those that are given more than once."""
+    return [{"name": name, "value": value} for name, value in sorted([*flags.items(), *repeated])]

@@ -120,6 +120,19 @@ LAB = [
         [*stamped("master", MASTERS), *GATE],
         id="an audit policy touches masters alone",
     ),
+    *(
+        pytest.param(
+            {},
+            {f"controlPlane.{key}": value},
+            [*stamped("master", MASTERS), *GATE],
+            id=f"{key} of the control plane touches masters alone",
+        )
+        for key, value in {
+            "featureGates": {"AllAlpha": False},
+            "oidc": {"issuerUrl": "https://id.example.com", "clientId": "kube"},
+            "podSecurity": {"enforce": "baseline"},
+        }.items()
+    ),
     pytest.param(
         {},
         {"etcd.quotaBackendGib": 4},

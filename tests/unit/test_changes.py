@@ -48,6 +48,25 @@ EDITS = [
         id="an audit policy",
     ),
     pytest.param(
+        {"controlPlane.podSecurity": {"enforce": "baseline"}},
+        {
+            name: [
+                f"kubeadm.yaml: {RESTART}",
+                "Pod Security Standards: the apiserver drains and restarts",
+            ]
+            for name in MASTERS
+        },
+        id="pod security",
+    ),
+    pytest.param(
+        {"pools.worker.zones": ["a", "b"]},
+        {
+            "worker-1": ["+ label topology.kubernetes.io/zone=a"],
+            "worker-2": ["+ label topology.kubernetes.io/zone=b"],
+        },
+        id="zones",
+    ),
+    pytest.param(
         {"etcd.quotaBackendGib": 4}, {name: [f"etcd.env: {ETCD}"] for name in MASTERS}, id="etcd"
     ),
     pytest.param(

@@ -5,6 +5,10 @@ from __future__ import annotations
 import yaml
 
 from stacks.files import apiserver
+from stacks.files.acceptance import acceptance
+from stacks.files.coredns import coredns
+from stacks.files.flannel import flannel
+from stacks.files.kube_proxy import kube_proxy
 from stacks.plan import Plan
 from tests.unit.files_examples import assert_snapshot, lab
 
@@ -75,3 +79,56 @@ def test_secrets_are_encrypted_and_older_ones_still_readable() -> None:
             ],
         }
     ]
+
+
+def test_without_a_word_on_pod_security_there_is_no_admission_file() -> None:
+    assert apiserver.admission_configuration(lab()) == ""
+    assert apiserver.oidc_ca(lab()) == ""
+
+
+def test_pod_security_is_that_of_the_config_and_spares_the_clusters_own_parts() -> None:
+    wanted = {
+        "enforce": "baseline",
+        "warn": "restricted",
+        "version": "v1.36",
+        "exemptNamespaces": ["storage", "kube-system"],
+    }
+    parsed = yaml.safe_load(
+        apiserver.admission_configuration(lab(controlPlane={"podSecurity": wanted}))
+    )
+    assert (parsed["apiVersion"], parsed["kind"]) == (
+        "apiserver.config.k8s.io/v1",
+        "AdmissionConfiguration",
+    )
+    [plugin] = parsed["plugins"]
+    assert plugin["name"] == "PodSecurity"
+    assert plugin["configuration"] == {
+        "apiVersion": "pod-security.admission.config.k8s.io/v1",
+        "kind": "PodSecurityConfiguration",
+        "defaults": {
+            "enforce": "baseline",
+            "enforce-version": "v1.36",
+            "audit": "privileged",
+            "audit-version": "v1.36",
+            "warn": "restricted",
+            "warn-version": "v1.36",
+        },
+        "exemptions": {
+            "usernames": [],
+            "runtimeClasses": [],
+            "namespaces": ["kube-flannel", "kube-ha-acceptance", "kube-system", "storage"],
+        },
+    }
+
+
+def test_every_namespace_of_our_own_manifests_is_spared() -> None:
+    plan = lab(controlPlane={"podSecurity": {"enforce": "restricted"}})
+    parsed = yaml.safe_load(apiserver.admission_configuration(plan))
+    spared = set(parsed["plugins"][0]["configuration"]["exemptions"]["namespaces"])
+    used = {
+        document["metadata"]["namespace"]
+        for render in (acceptance, coredns, flannel, kube_proxy)
+        for document in yaml.safe_load_all(render(plan))
+        if "namespace" in document["metadata"]
+    }
+    assert used <= spared

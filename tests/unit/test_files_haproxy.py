@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from stacks.files.haproxy import local_api
 from stacks.settings import API_SHUTDOWN_DELAY_S
+from tests.unit.certificate import certificate
 from tests.unit.files_examples import adopted, assert_snapshot, lab, program
 
 
@@ -95,7 +91,7 @@ def _number(pattern: str, text: str) -> int:
 def test_haproxy_accepts_it(masters: int, wanted: dict[str, int], tmp_path: Path) -> None:
     haproxy = program("haproxy", tmp_path)
     ca = tmp_path / "ca.crt"
-    ca.write_bytes(_certificate())
+    ca.write_text(certificate())
     config = tmp_path / "haproxy.cfg"
     config.write_text(
         local_api(lab(masters, loadBalancing=wanted)).replace("/etc/kube-ha/ca.crt", str(ca))
@@ -105,13 +101,3 @@ def test_haproxy_accepts_it(masters: int, wanted: dict[str, int], tmp_path: Path
     )
     assert done.returncode == 0, done.stderr
     assert not re.search(r"warning|alert", done.stdout + done.stderr, re.IGNORECASE)
-
-
-def _certificate() -> bytes:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes")])
-    now = datetime.now(UTC)
-    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-    valid = builder.not_valid_before(now).not_valid_after(now + timedelta(days=1))
-    signed = valid.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-    return signed.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)

@@ -7,7 +7,7 @@ import string
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from stacks.files import apiserver, containerd, etcd, kubeadm
@@ -110,6 +110,64 @@ def test_flags_stay_one_argument_of_one_component(value: str) -> None:
     flags = {each["name"]: each["value"] for each in cluster["apiServer"]["extraArgs"]}
     assert flags["v"] == value
     assert len(flags) == 10
+
+
+claims = st.text(ENDS + "_.,:;/@%+~*|!^#-", min_size=1, max_size=40)
+flag_texts = st.text(ENDS + "_.,:;=/@%+~*[](){}|<>?!&^# -", min_size=1, max_size=60)
+
+
+@patient
+@given(flag_texts, claims, st.dictionaries(claims, flag_texts, max_size=4))
+def test_words_of_an_identity_provider_stay_one_flag_each(
+    text: str, claim: str, required: dict[str, str]
+) -> None:
+    assume(not text.startswith("system:"))
+    oidc = {
+        "issuerUrl": "https://id.example.com/x%20y/",
+        "clientId": text,
+        "usernameClaim": claim,
+        "usernamePrefix": text,
+        "groupsClaim": claim,
+        "groupsPrefix": text,
+        "requiredClaims": required,
+    }
+    plan = lab(controlPlane={"oidc": oidc})
+    cluster = list(yaml.safe_load_all(kubeadm.init(plan, plan.masters[0])))[1]
+    flags = [(each["name"], each["value"]) for each in cluster["apiServer"]["extraArgs"]]
+    oidc_flags = [(name, value) for name, value in flags if name.startswith("oidc")]
+    assert oidc_flags == [
+        ("oidc-client-id", text),
+        ("oidc-groups-claim", claim),
+        ("oidc-groups-prefix", text),
+        ("oidc-issuer-url", "https://id.example.com/x%20y/"),
+        *(("oidc-required-claim", f"{key}={required[key]}") for key in _by_pair(required)),
+        ("oidc-username-claim", claim),
+        ("oidc-username-prefix", text),
+    ]
+
+
+def _by_pair(pairs: dict[str, str]) -> list[str]:
+    return sorted(pairs, key=lambda key: f"{key}={pairs[key]}")
+
+
+@patient
+@given(st.lists(dns_labels, max_size=5), st.sampled_from(["latest", "v1.30"]))
+def test_exempted_namespaces_come_back(namespaces: list[str], version: str) -> None:
+    wanted = {"enforce": "baseline", "version": version, "exemptNamespaces": namespaces}
+    text = apiserver.admission_configuration(lab(controlPlane={"podSecurity": wanted}))
+    configuration = yaml.safe_load(text)["plugins"][0]["configuration"]
+    assert set(namespaces) <= set(configuration["exemptions"]["namespaces"])
+    assert configuration["defaults"]["warn-version"] == version
+
+
+@patient
+@given(st.dictionaries(st.from_regex(r"[A-Z][A-Za-z0-9]{1,20}", fullmatch=True), st.booleans()))
+def test_feature_gates_come_back(gates: dict[str, bool]) -> None:
+    plan = lab(controlPlane={"featureGates": gates})
+    cluster = list(yaml.safe_load_all(kubeadm.init(plan, plan.masters[0])))[1]
+    flags = {each["name"]: each["value"] for each in cluster["scheduler"]["extraArgs"]}
+    given_back = dict(pair.split("=") for pair in flags.get("feature-gates", "").split(",") if pair)
+    assert given_back == {name: str(on).lower() for name, on in gates.items()}
 
 
 @patient

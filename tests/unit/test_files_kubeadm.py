@@ -13,6 +13,7 @@ import yaml
 
 from stacks.files import kubeadm, kubelet
 from stacks.plan import Plan
+from tests.unit.certificate import certificate
 from tests.unit.files_examples import adopted, assert_snapshot, lab, program
 
 Yaml: TypeAlias = "dict[str, Yaml] | list[Yaml] | str | int | bool | None"
@@ -126,6 +127,79 @@ def test_flags_of_the_user_join_ours() -> None:
         manager["leader-elect-lease-duration"] == scheduler["leader-elect-lease-duration"] == "60s"
     )
     assert scheduler["v"] == "4"
+
+
+def _server_flags(plan: Plan) -> list[tuple[str, str]]:
+    """Flags of the API server as they are given; one may be there more than once."""
+    found = _at(_init(plan)["ClusterConfiguration"], "apiServer", "extraArgs")
+    assert isinstance(found, list)
+    return [(str(_at(each, "name")), str(_at(each, "value"))) for each in found]
+
+
+def test_feature_gates_are_those_of_the_whole_control_plane() -> None:
+    plan = lab(controlPlane={"featureGates": {"Beta": True, "A2": False, "AllAlpha": False}})
+    cluster = _init(plan)["ClusterConfiguration"]
+    for part in ("apiServer", "controllerManager", "scheduler"):
+        flags = _arguments(_at(cluster, part, "extraArgs"))
+        assert flags["feature-gates"] == "A2=false,AllAlpha=false,Beta=true"
+
+
+def test_a_provider_of_identities_becomes_flags() -> None:
+    oidc = {
+        "issuerUrl": "https://id.example.com/realms/x/",
+        "clientId": "kube",
+        "usernameClaim": "email",
+        "usernamePrefix": "oidc:",
+        "groupsClaim": "https://example.com/groups",
+        "groupsPrefix": "oidc:",
+        "requiredClaims": {"hd": "example.com,example.org", "amr": "mfa"},
+        "signingAlgs": ["RS256", "ES256"],
+        "ca": certificate(),
+    }
+    flags = [pair for pair in _server_flags(lab(controlPlane={"oidc": oidc})) if "oidc" in pair[0]]
+    assert flags == [
+        ("oidc-ca-file", "/etc/kubernetes/oidc-ca.crt"),
+        ("oidc-client-id", "kube"),
+        ("oidc-groups-claim", "https://example.com/groups"),
+        ("oidc-groups-prefix", "oidc:"),
+        ("oidc-issuer-url", "https://id.example.com/realms/x/"),
+        ("oidc-required-claim", "amr=mfa"),
+        ("oidc-required-claim", "hd=example.com,example.org"),
+        ("oidc-signing-algs", "RS256,ES256"),
+        ("oidc-username-claim", "email"),
+        ("oidc-username-prefix", "oidc:"),
+    ]
+
+
+def test_what_a_provider_need_not_say_is_left_to_the_api_server() -> None:
+    oidc = {"issuerUrl": "https://id.example.com", "clientId": "kube"}
+    plan = lab(controlPlane={"oidc": oidc})
+    assert [pair for pair in _server_flags(plan) if "oidc" in pair[0]] == [
+        ("oidc-client-id", "kube"),
+        ("oidc-issuer-url", "https://id.example.com"),
+        ("oidc-username-claim", "sub"),
+    ]
+    assert _volumes(plan) == {"audit-policy", "audit-log", "encryption"}
+
+
+def test_files_of_the_api_server_are_mounted_where_its_flags_look() -> None:
+    oidc = {"issuerUrl": "https://id.example.com", "clientId": "kube", "ca": certificate()}
+    plan = lab(controlPlane={"oidc": oidc, "podSecurity": {"enforce": "baseline"}})
+    assert ("admission-control-config-file", "/etc/kubernetes/admission.yaml") in _server_flags(
+        plan
+    )
+    assert _volumes(plan) == {"audit-policy", "audit-log", "encryption", "admission", "oidc-ca"}
+    mounts = _at(_init(plan)["ClusterConfiguration"], "apiServer", "extraVolumes")
+    assert isinstance(mounts, list)
+    assert {"/etc/kubernetes/admission.yaml", "/etc/kubernetes/oidc-ca.crt"} <= {
+        _at(each, "mountPath") for each in mounts if _at(each, "hostPath") == _at(each, "mountPath")
+    }
+
+
+def _volumes(plan: Plan) -> set[object]:
+    found = _at(_init(plan)["ClusterConfiguration"], "apiServer", "extraVolumes")
+    assert isinstance(found, list)
+    return {_at(each, "name") for each in found}
 
 
 def test_the_size_of_a_nodes_part_of_the_pod_network_is_the_controller_managers() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stacks import memory, quorum, values
+from stacks import kubernetes_values, memory, quorum, values
 from stacks.certificates import table
 from stacks.memory import Memory
 from stacks.plan import Plan, plan
@@ -55,6 +55,9 @@ PATHS = [
     "nodes.worker-1",
     "controlPlane.audit.policy",
     "controlPlane.apiServerArgs",
+    "controlPlane.featureGates",
+    "controlPlane.oidc",
+    "controlPlane.podSecurity",
     "mirror",
     "mirror.url",
     "proxy.noProxy",
@@ -194,6 +197,11 @@ WORDS: list[Callable[[str], str]] = [
     values.zone,
     values.flag,
     values.flag_value,
+    kubernetes_values.feature_gate,
+    kubernetes_values.issuer_url,
+    kubernetes_values.claim,
+    kubernetes_values.flag_text,
+    kubernetes_values.pod_security_version,
 ]
 GOOD = {
     "version": "1.36.3",
@@ -201,6 +209,9 @@ GOOD = {
     "ipv4": "10.0.0.1",
     "url": "http://a/b",
     "base_url": "http://a:80",
+    "issuer_url": "https://a/b",
+    "feature_gate": "AllAlpha",
+    "pod_security_version": "v1.36",
 }
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from stacks import check_sizes, names
 from stacks.spec import SpecError, load
 from tests.plan.settled import Stacks
-from tests.unit.configs import adopted, edited, host, lab, planned
+from tests.unit.certificate import certificate
+from tests.unit.configs import adopted, edited, host, lab, planned, problems
 
 LIMIT = check_sizes.STDIN_LIMIT
 Config = dict[str, object]
@@ -26,6 +27,18 @@ def with_policy(rules: int) -> Config:
     ]
     policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": listed}
     return lab({"controlPlane.audit.policy": policy})
+
+
+def with_namespaces(count: int) -> Config:
+    """That many namespaces that no standard is enforced in; a provider with its CA beside it."""
+    exempt = [f"{'n' * 50}-{number}" for number in range(count)]
+    oidc = {"issuerUrl": "https://id.example.com", "clientId": "kube", "ca": certificate()}
+    return lab(
+        {
+            "controlPlane.podSecurity": {"enforce": "baseline", "exemptNamespaces": exempt},
+            "controlPlane.oidc": oidc,
+        }
+    )
 
 
 def labelled(nodes: int) -> Config:
@@ -54,12 +67,6 @@ def named(nodes: int) -> Config:
     return adopted({"pools.worker.hosts": hosts})
 
 
-def problems(raw: Config) -> list[tuple[str, str]]:
-    with pytest.raises(SpecError) as caught:
-        load(raw)
-    return [(path, text) for path, text in caught.value.problems]
-
-
 def most(config: Callable[[int], Config], top: int) -> int:
     """The greatest number up to `top` with which the config is accepted."""
     low, high = 0, top
@@ -76,8 +83,8 @@ def most(config: Callable[[int], Config], top: int) -> int:
 
 @pytest.mark.parametrize(
     ("config", "top"),
-    [(with_policy, 200), (labelled, 300), (named, 250)],
-    ids=["policy", "labels", "names"],
+    [(with_policy, 200), (with_namespaces, 200), (labelled, 300), (named, 250)],
+    ids=["policy", "namespaces", "labels", "names"],
 )
 def test_the_biggest_accepted_config_fits_and_little_is_wasted(
     config: Callable[[int], Config], top: int, tmp_path_factory: pytest.TempPathFactory
@@ -91,7 +98,9 @@ def test_the_biggest_accepted_config_fits_and_little_is_wasted(
     masters = max(real[f"{plan.spec.cluster.name}-{node.name}-master"] for node in plan.masters)
     nodes = real[f"{plan.spec.cluster.name}-nodes"]
     assert max(real.values()) <= LIMIT
-    assert 0 <= sum(check_sizes.master_sizes(plan)) - masters < check_sizes.OTHER_VALUES
+    machines = max(size for name, size in real.items() if name.endswith("-node"))
+    assert 0 <= sum(check_sizes.master_sizes(plan).values()) - masters < check_sizes.OTHER_VALUES
+    assert 0 <= sum(check_sizes.machine_sizes(plan).values()) - machines < 700
     assert 0 <= check_sizes.nodes_size(plan) - nodes < check_sizes.OTHER_VALUES
 
 
@@ -114,8 +123,40 @@ def test_flags_that_do_not_fit_are_refused() -> None:
 
 
 def test_without_audit_its_policy_takes_no_room() -> None:
-    assert check_sizes.master_sizes(planned(lab({"controlPlane.audit.enabled": False})))[1] == 0
-    assert check_sizes.master_sizes(planned(lab()))[1] > 0
+    without = check_sizes.master_sizes(planned(lab({"controlPlane.audit.enabled": False})))
+    assert without["AUDIT_POLICY"] == len("AUDIT_POLICY=''\n")
+    assert check_sizes.master_sizes(planned(lab()))["AUDIT_POLICY"] > 500
+
+
+def test_trust_in_a_provider_that_does_not_fit_is_refused() -> None:
+    oidc = {"issuerUrl": "https://id.example.com", "clientId": "kube", "ca": certificate() * 9}
+    [(path, text)] = problems(lab({"controlPlane.oidc": oidc}))
+    assert path == "controlPlane.oidc.ca"
+    assert text.endswith("are left; give the root of the provider's certificate alone")
+
+
+def test_namespaces_that_do_not_fit_are_refused() -> None:
+    namespaces = [f"{'n' * 50}{number}" for number in range(100)]
+    wanted = {"enforce": "baseline", "exemptNamespaces": namespaces}
+    [(path, text)] = problems(lab({"controlPlane.podSecurity": wanted}))
+    assert path == "controlPlane.podSecurity.exemptNamespaces"
+    assert text.endswith(
+        "are left; label namespaces (pod-security.kubernetes.io/enforce) in place of exempting them"
+    )
+
+
+def test_what_is_reached_without_proxy_has_to_fit() -> None:
+    proxy = {"https": "http://proxy:3128", "noProxy": [f"host-{n}.example.com" for n in range(99)]}
+    [(path, text)] = problems(adopted({"proxy": proxy}))
+    assert path == "proxy.noProxy"
+    assert text.endswith("are left; name domains and networks in place of hosts")
+
+
+def test_a_small_file_is_not_blamed_for_what_flags_take() -> None:
+    flags = {f"flag-{number}": "x" * 800 for number in range(5)}
+    oidc = {"issuerUrl": "https://id.example.com", "clientId": "kube"}
+    raw = lab({"controlPlane.oidc": oidc, "controlPlane.apiServerArgs": flags})
+    assert [path for path, _ in problems(raw)] == ["controlPlane"]
 
 
 def test_too_many_nodes_with_labels_of_their_own_are_refused() -> None:

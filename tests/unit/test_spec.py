@@ -6,16 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from stacks.spec import SpecError, load
-from tests.unit.configs import GONE, adopted, host, host_key, lab
+from stacks.spec import load
+from tests.unit.configs import GONE, adopted, host, host_key, lab, problems
 
 NO_LABEL_KEY = "is no label key; use [domain/]name, up to 63 letters, digits and - _ ."
-
-
-def problems(raw: dict[str, object]) -> list[tuple[str, str]]:
-    with pytest.raises(SpecError) as caught:
-        load(raw)
-    return [(path, text) for path, text in caught.value.problems]
 
 
 BAD = [
@@ -105,50 +99,6 @@ BAD = [
     ({"pools.worker.addressOffset": 1}, "pools.worker.addressOffset", "1 is too small; at least 2"),
     ({"nodes": {"worker-3": {}}}, "nodes.worker-3", "no node has this name; did you mean 'worker-2'?"),
     ({"nodes": {"x": {}}}, "nodes.x", "no node has this name; there are master-1, master-2, master-3, worker-1, worker-2"),
-    # Settings
-    ({"network.plugin": "calico"}, "network.plugin", "\"calico\" is not one of 'flannel', 'none'"),
-    ({"network.nodeCidrMask": 19}, "network.nodeCidrMask", "19 is too small; at least 20"),
-    ({"network.nodeCidrMask": 29}, "network.nodeCidrMask", "29 is too big; at most 28"),
-    ({"network.nodeCidrMask": 26}, "kubelet.maxPods", "110 pods do not fit a node's /26 of podCidr, which has 61 addresses for them; use 61, or network.nodeCidrMask 25 for a new cluster"),
-    ({"kubelet.maxPods": 254}, "kubelet.maxPods", "254 pods do not fit a node's /24 of podCidr, which has 253 addresses for them; use 253, or network.nodeCidrMask 23 for a new cluster"),
-    ({"network.mtu": 9001}, "network.mtu", "9001 is too big; at most 9000"),
-    ({"network.mtu": 575}, "network.mtu", "575 is too small; at least 576"),
-    ({"network.plugin": "none", "network.mtu": 1400}, "network.mtu", "does nothing with plugin none; set it in your own network's manifest"),
-    ({"controlPlane.controllerManagerArgs": {"node-cidr-mask-size-ipv4": "25"}}, "controlPlane.controllerManagerArgs.node-cidr-mask-size-ipv4", "is not yours to set: use network.nodeCidrMask"),
-    ({"loadBalancing.checkIntervalMs": 6000}, "loadBalancing.checkIntervalMs", "with 6000 a node may take 15000 ms to notice that a master ends, which answers for 15000 ms more; use at most 5999"),
-    ({"loadBalancing.maxConnections": 9901}, "loadBalancing.maxConnections", "9901 need more files than machines that are containers may open; use at most 9900"),
-    ({"loadBalancing.idleTimeoutH": 0}, "loadBalancing.idleTimeoutH", "0 is too small; at least 1"),
-    ({"etcd.electionTimeoutMs": 400}, "etcd.electionTimeoutMs", "400 is under 5 x heartbeatIntervalMs; use 1000"),
-    ({"etcd.maxRequestKib": 1024}, "etcd.maxRequestKib", "1024 is too small; at least 1536"),
-    ({"etcd.maxRequestKib": 2049}, "etcd.maxRequestKib", "2049 is too big; at most 2048"),
-    ({"etcd.metrics": "all"}, "etcd.metrics", "\"all\" is not one of 'basic', 'extensive'"),
-    ({"etcd.snapshotCount": 999}, "etcd.snapshotCount", "999 is too small; at least 1000"),
-    ({"etcd.compactionRetentionMin": 4}, "etcd.compactionRetentionMin", "4 is too small; at least 5"),
-    ({"etcd.quotaBackendGib": 9}, "etcd.quotaBackendGib", "9 is too big; at most 8"),
-    ({"controlPlane.leaderElection": {"leaseDurationS": 10}}, "controlPlane.leaderElection.leaseDurationS", "10 is not above renewDeadlineS 10; a leader must give up first"),
-    ({"controlPlane.leaderElection": {"renewDeadlineS": 6, "retryPeriodS": 5}}, "controlPlane.leaderElection.renewDeadlineS", "6 is not above 1.2 x retryPeriodS 5; leave time for a second try"),
-    ({"controlPlane.admissionPlugins": []}, "controlPlane.admissionPlugins", "NodeRestriction is missing; without it one worker's kubelet can act on other nodes"),
-    ({"controlPlane.admissionPlugins": ["NodeRestriction"] * 2}, "controlPlane.admissionPlugins", "[NodeRestriction, NodeRestriction] names a plugin twice"),
-    ({"controlPlane.apiServerArgs": {"etcd-servers": "http://x"}}, "controlPlane.apiServerArgs.etcd-servers", "is not yours to set: follows from the machines with role etcd"),
-    ({"controlPlane.apiServerArgs": {"anonymous-auth": "false"}}, "controlPlane.apiServerArgs.anonymous-auth", "is not yours to set: probes, HAProxy's checks and the node scripts ask without a certificate"),
-    ({"controlPlane.schedulerArgs": {"leader-elect": "false"}}, "controlPlane.schedulerArgs.leader-elect", "is not yours to set: is always on"),
-    ({"controlPlane.apiServerArgs": {"--v": "2"}}, "controlPlane.apiServerArgs.--v", "'--v' is no flag; write its name without dashes before, as 'v'"),
-    ({"controlPlane.apiServerArgs": {"v": "2\nx: y"}}, "controlPlane.apiServerArgs.v", "'2\\nx: y' holds a character that no flag needs (quote, $, \\, newline)"),
-    ({"controlPlane.apiServerArgs": {"v": 2}}, "controlPlane.apiServerArgs.v", "2 is no text; put it in quotes"),
-    ({"controlPlane.audit": {"enabled": False, "policy": {}}}, "controlPlane.audit.policy", "does nothing while controlPlane.audit.enabled is false"),
-    ({"controlPlane.audit.policy": {"kind": "Policy", "rules": [{"level": "Metadata"}]}}, "controlPlane.audit.policy.apiVersion", "must be 'audit.k8s.io/v1'"),
-    ({"controlPlane.audit.policy": {"apiVersion": "audit.k8s.io/v1", "kind": "Policy"}}, "controlPlane.audit.policy.rules", "is missing; list at least one rule with a level"),
-    ({"controlPlane.audit.policy": {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "All"}]}}, "controlPlane.audit.policy.rules[0].level", "must be one of None, Metadata, Request, RequestResponse"),
-    ({"controlPlane.certSans": ["api example"]}, "controlPlane.certSans[0]", "'api example' is no DNS name; use a-z, 0-9, '-' and dots between labels"),
-    ({"pki.leafValidityHours": 87600}, "pki.leafValidityHours", "87600 is not under caValidityHours 87600; no certificate outlives its CA"),
-    ({"pki.leafRenewalHours": 8760}, "pki.leafRenewalHours", "8760 is not under leafValidityHours 8760; every up would renew everything"),
-    ({"mirror": {"url": "http://u:p@h/", "registry": "http://h:5000", "manifest": "m.json"}}, "mirror.url", "'u:p@h' is no host[:port]; leave out scheme, path and user"),
-    ({"mirror": {"url": "http://h", "registry": "http://h:5000/x", "manifest": "m.json"}}, "mirror.registry", "'http://h:5000/x' has a path; write http(s)://host[:port] only"),
-    ({"mirror": {"url": "http://h", "registry": "http://h:5000", "manifest": "m;rm"}}, "mirror.manifest", "'m;rm' is no plain path; use letters, digits and _ . ~ / @ + -"),
-    ({"proxy.https": "proxy:3128"}, "proxy.https", "'proxy:3128' is no plain URL; write http(s)://host[:port][/path] without user, password or query"),
-    ({"proxy.noProxy": ["*.example.com"]}, "proxy.noProxy[0]", "'*.example.com' is no DNS name; use a-z, 0-9, '-' and dots between labels"),
-    ({"converge.generation": 0}, "converge.generation", "0 is too small; at least 1"),
-    ({"kubelet.maxPods": 1001}, "kubelet.maxPods", "1001 is too big; at most 1000"),
 ]  # fmt: skip
 
 

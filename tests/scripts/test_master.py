@@ -1,0 +1,118 @@
+"""Files of the API server: written before it changes, taken away when it no longer names them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import pytest
+
+from stacks import desired
+from tests.scripts.shell import SCRIPTS, Shell
+
+CONFIG = """kind: ClusterConfiguration
+---
+apiVersion: kubelet.config.k8s.io/v1beta1
+maxPods: 110"""
+VALUES = {
+    "ADDRESS": "10.0.0.11",
+    "KUBEADM_CONFIG": CONFIG,
+    "AUDIT_POLICY": "kind: Policy",
+    "ADMISSION_CONFIG": "",
+    "OIDC_CA": "",
+    "CERTIFICATES": "aa",
+    "APPLIED": "bb",
+}
+ALL = {**VALUES, "ADMISSION_CONFIG": "kind: AdmissionConfiguration", "OIDC_CA": "PEM"}
+# What touches a real control plane says what it finds instead.
+FAKES = """
+CONFIG=$PWD/kubeadm.yaml MANIFEST=$PWD/manifest KUBECONFIGS=""
+API_FILES=${API_FILES//\\/etc\\/kubernetes/$PWD\\/kubernetes}
+own() { :; }
+make_master() { touch "$MANIFEST"; echo "made with $(ls kubernetes | xargs)"; }
+change_master() { echo "changed with $(ls kubernetes | xargs)"; }
+ready() { :; }
+kubectl_admin() { :; }
+publish_settings() { echo published; }
+renew_kubeconfigs() { :; }
+follow_kubelet_settings() { :; }
+announce() { :; }
+log() { echo "$*"; }
+"""
+
+
+def run(shell: Shell, values: Mapping[str, str]) -> list[str]:
+    return shell.run(f"{FAKES}main", phase="master", values=values).splitlines()
+
+
+def there(shell: Shell) -> list[str]:
+    return sorted(path.name for path in (shell.folder / "kubernetes").iterdir())
+
+
+def test_a_master_has_the_files_that_are_wanted_and_no_others(shell: Shell) -> None:
+    assert "made with audit-policy.yaml" in run(shell, VALUES)
+    assert there(shell) == ["audit-policy.yaml"]
+    policy = shell.folder / "kubernetes/audit-policy.yaml"
+    assert policy.read_text() == "kind: Policy\n"
+    assert policy.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_new_file_is_there_before_the_api_server_changes(shell: Shell) -> None:
+    run(shell, VALUES)
+    said = run(shell, ALL)
+    assert "changed with admission.yaml audit-policy.yaml oidc-ca.crt" in said
+    assert run(shell, ALL) == ["done, changes=0"]
+
+
+def test_a_file_goes_after_the_api_server_has_changed(shell: Shell) -> None:
+    """Until then its container may have to be made anew, which fails without the file."""
+    run(shell, ALL)
+    said = run(shell, VALUES)
+    assert "changed with admission.yaml audit-policy.yaml oidc-ca.crt" in said
+    assert there(shell) == ["audit-policy.yaml"]
+    assert run(shell, VALUES) == ["done, changes=0"]
+
+
+def test_a_file_that_a_killed_run_left_goes_with_the_next(shell: Shell) -> None:
+    run(shell, VALUES)
+    (shell.folder / "kubernetes/oidc-ca.crt").write_text("left")
+    said = run(shell, VALUES)
+    assert not [line for line in said if line.startswith("changed with")]
+    assert there(shell) == ["audit-policy.yaml"]
+
+
+def test_a_change_that_failed_is_done_again_though_the_files_are_there(shell: Shell) -> None:
+    run(shell, VALUES)
+    failing = FAKES.replace('change_master() { echo "', 'change_master() { false; echo "')
+    shell.run(f"{failing}main", phase="master", values=ALL, fails=True)
+    assert any(line.startswith("changed with") for line in run(shell, ALL))
+
+
+@pytest.mark.parametrize("name", ["AUDIT_POLICY", "ADMISSION_CONFIG", "OIDC_CA"])
+def test_another_text_restarts_the_api_server(shell: Shell, name: str) -> None:
+    run(shell, ALL)
+    said = run(shell, {**ALL, name: "another"})
+    assert any(line.startswith("changed with") for line in said)
+
+
+def test_settings_of_the_kubelet_restart_no_api_server(shell: Shell) -> None:
+    run(shell, VALUES)
+    said = run(shell, {**VALUES, "KUBEADM_CONFIG": CONFIG.replace("110", "60")})
+    assert "published" in said
+    assert not [line for line in said if line.startswith("changed with")]
+
+
+def test_without_the_files_of_today_the_sum_is_that_of_masters_made_before_them(
+    shell: Shell,
+) -> None:
+    """Or every API server would restart because the program has learnt something."""
+    run(shell, VALUES)
+    static_pods = "kind: ClusterConfiguration\n---\nkind: Policy\n"
+    before = hashlib.sha256(static_pods.encode()).hexdigest()
+    assert (shell.state / "master.sum").read_text() == f"{before}  -\n"
+
+
+def test_the_plan_and_the_phase_mean_the_same_files() -> None:
+    text = (SCRIPTS / "master.sh").read_text()
+    entries = [f"{name}={desired.PATHS[name]}" for name in VALUES if name in desired.PATHS]
+    assert f'API_FILES="{" ".join(entries[1:])}"' in text
