@@ -17,7 +17,10 @@ try:
     wanted = plan(load(stack_file.of_engine(os.environ)))
     before = transition.remembered(last_applied.read())
     verdict = transition.check(before, wanted)
-    files = {arch: artifacts.files(wanted, arch) for arch in sorted({n.arch for n in wanted.nodes})}
+    files = {
+        arch: artifacts.files(wanted, arch)
+        for arch in sorted({n.arch for n in (*wanted.nodes, *wanted.away)})
+    }
 except (SpecError, transition.TransitionError) as error:
     # Nothing has been registered yet, so nothing is touched.
     sys.exit(text.problems(f"Pulumi.{pulumi.get_stack()}.yaml", error.problems))
@@ -31,8 +34,8 @@ for path, warning in (*wanted.warnings, *verdict.warnings):
 args = ClusterArgs(
     plan=wanted,
     files=files,
-    machines=lab.machines(wanted) if wanted.in_lab else adopted.machines(wanted),
+    machine=lab.Lab(wanted).machine if wanted.in_lab else adopted.machine,
     pki=Pki(f"{wanted.spec.cluster.name}-pki", wanted),
-    remembered=None if before is None else frozenset(before.machines),
+    before=before,
 )
 outputs.export(Cluster(wanted.spec.cluster.name, args), args)

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
 from pulumi_command import remote
 
+from components import node_list
 from components.remote import Identity, Machine, after, attempt, converge
-from stacks import names, phases
+from stacks import phases
 from stacks.files import acceptance as manifest
-from stacks.plan import ETCD_CLIENT_PORT, Node, Plan
+from stacks.plan import Plan
 
-_STALL_S = 240  # a worker on a slow line needs about two minutes from its first byte to Ready
-_IDLE_S = 90  # a machine that is reached begins at once; a retry clears the last failure then
 _REACH = 5  # neighbours that each node's pod dials; all pairs up to six nodes
 
 
@@ -28,6 +27,8 @@ class AcceptanceArgs:
     identity: Identity
     applied: Mapping[str, Output[str]]  # by node name: what it announces when it is as wanted
     after: Sequence[Resource]
+    # What happens on machines once they are out of the list of nodes, and before the gate.
+    between: Callable[[Resource], Sequence[Resource]]
 
 
 class Acceptance(ComponentResource):
@@ -43,7 +44,6 @@ class Acceptance(ComponentResource):
     ) -> None:
         super().__init__("kube-ha:index:Acceptance", name, None, opts)
         plan = args.plan
-        network = "1" if plan.spec.network.plugin != "none" else "0"
         # Reverting a change that broke off must undo what the list of nodes has done of it, and
         # prove the cluster again.
         stamp = attempt(
@@ -57,17 +57,7 @@ class Acceptance(ComponentResource):
             f"{plan.spec.cluster.name}-nodes",
             args.machine,
             "nodes",
-            {
-                "WANTED": _wanted(plan, args.applied),
-                "LABELS": _lines(plan, _labels),
-                "TAINTS": _lines(plan, _taints),
-                "MEMBERS": " ".join(f"{node.name}={node.address}" for node in plan.etcd),
-                "ETCD_ENDPOINTS": _etcd_endpoints(plan),
-                "STALL_S": str(_STALL_S),
-                "IDLE_S": str(_IDLE_S),
-                "NETWORK": network,
-                "PLAN": plan_digest(plan),
-            },
+            node_list.values(plan, args.applied) | {"PLAN": plan_digest(plan)},
             identity=args.identity,
             stamp=stamp,
             opts=after(*args.after, parent=self),
@@ -76,10 +66,10 @@ class Acceptance(ComponentResource):
             f"{plan.spec.cluster.name}-gate",
             args.machine,
             "gate",
-            gate_values(plan) | {"APPLIED": _wanted(plan, args.applied)},
+            gate_values(plan) | {"APPLIED": node_list.wanted(plan, args.applied)},
             identity=args.identity,
             stamp=stamp,
-            opts=after(nodes, parent=self),
+            opts=after(nodes, *args.between(nodes), parent=self),
         )
         self.register_outputs({})
 
@@ -109,49 +99,3 @@ def plan_digest(plan: Plan) -> str:
     # Of pools only what became nodes: hosts listed in another order are no change.
     settings = plan.spec.model_dump_json(by_alias=True, exclude={"pools", "nodes", "allow"})
     return phases.digest(settings, repr(plan.versions), repr(plan.nodes))
-
-
-def _wanted(plan: Plan, applied: Mapping[str, Output[str]]) -> Output[str]:
-    """Lines `pool hash names`.
-
-    The nodes of a pool share a hash, so a thousand fit in a few lines.
-    """
-    nodes = [node for node in plan.nodes if node.in_kubernetes]
-
-    def lines(known: Mapping[str, str]) -> str:
-        groups: dict[tuple[str, str], list[str]] = {}
-        for node in nodes:
-            groups.setdefault((node.pool, known[node.name]), []).append(node.name)
-        return "\n".join(
-            f"{pool} {wanted} {names.ranges(group)}"
-            for (pool, wanted), group in sorted(groups.items())
-        )
-
-    return Output.all(**{node.name: applied[node.name] for node in nodes}).apply(lines)
-
-
-def _labels(node: Node) -> str:
-    role = "control-plane" if node.is_master else "worker"
-    granted = {
-        f"node-role.kubernetes.io/{role}": "",
-        **dict(node.labels),
-    }
-    return " ".join(f"{key}={value}" for key, value in sorted(granted.items()))
-
-
-def _taints(node: Node) -> str:
-    return " ".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in node.taints)
-
-
-def _lines(plan: Plan, words: Callable[[Node], str]) -> str:
-    """Lines `names<TAB>words`, nodes with the same words together."""
-    groups: dict[str, list[str]] = {}
-    for node in plan.nodes:
-        if node.in_kubernetes:
-            groups.setdefault(words(node), []).append(node.name)
-    return "\n".join(f"{names.ranges(group)}\t{text}" for text, group in sorted(groups.items()))
-
-
-def _etcd_endpoints(plan: Plan) -> str:
-    addresses = ["127.0.0.1"] if plan.etcd_stacked else [node.address for node in plan.etcd]
-    return ",".join(f"https://{address}:{ETCD_CLIENT_PORT}" for address in addresses)

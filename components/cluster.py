@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
-from components import join_token
+from components import join_token, node_list
 from components.acceptance import Acceptance, AcceptanceArgs
 from components.addons import Addons, AddonsArgs
+from components.away import decommission
 from components.etcd_member import EtcdMember, EtcdMemberArgs
 from components.master import Master, MasterArgs
 from components.pki import Pki
-from components.prepared import Prepared, prepare
-from components.remote import Identity, Machine
+from components.prepared import Prepared, Scripts, bring_scripts, prepare
+from components.remote import Identity, Machine, after, forget
+from components.retirement import retire_first
 from components.worker_pool import WorkerPool, WorkerPoolArgs
+from stacks import desired, membership
 from stacks.artifacts import File
 from stacks.files import kubeconfig
+from stacks.memory import Memory
 from stacks.plan import Node, Plan
 
 
@@ -25,13 +29,14 @@ from stacks.plan import Node, Plan
 class ClusterArgs:
     plan: Plan
     files: Mapping[str, Mapping[str, File]]  # what nodes fetch, by architecture and name
-    machines: Mapping[str, Machine]  # by node name
+    # Makes or finds the machine of a node, once another resource is done.
+    machine: Callable[[Node, Resource | None], Machine]
     pki: Pki
-    remembered: Collection[str] | None  # nodes of the last success; None: there was none yet
+    before: Memory | None  # the last success; None: there was none yet
 
 
 class Cluster(ComponentResource):
-    """etcd, masters, add-ons, workers, acceptance: in this order.
+    """Dead nodes out, etcd, masters, add-ons, workers, acceptance: in this order.
 
     A cluster that is being born overlaps etcd members with masters. One that lives changes one
     machine at a time, whole:
@@ -45,13 +50,26 @@ class Cluster(ComponentResource):
         self._identity = Identity(
             cluster=name, cluster_id=args.pki.cluster_id, container=self._plan.containers
         )
+        self._anew = frozenset(membership.rebuilt(args.before, self._plan))
         self._prepared: dict[str, Prepared] = {}
         self._members: dict[str, Resource] = {}
         self._masters: dict[str, Resource] = {}
+        self.machines = {
+            node.name: args.machine(node, None)
+            for node in self._plan.nodes
+            if node.name not in self._anew
+        }
+        self._scripts: dict[str, Scripts] = {}
 
+        self._retired = self._retire()
+        self.machines |= {
+            node.name: args.machine(node, self._retired)
+            for node in self._plan.nodes
+            if node.name in self._anew
+        }
         self._control_plane()
         first, last = self._masters[self._plan.masters[0].name], self._last_master()
-        served = first if args.remembered is None else last
+        served = first if args.before is None else last
         addons = self._addons(served)
         self._workers(served, last)
         acceptance = Acceptance(
@@ -63,6 +81,7 @@ class Cluster(ComponentResource):
                 applied={node: prepared.applied for node, prepared in self._prepared.items()},
                 # The last member too: those on machines of their own may come after the masters.
                 after=(last, *tuple(self._members.values())[-1:], *addons.applied),
+                between=self._away,
             ),
             opts=ResourceOptions(parent=self),
         )
@@ -70,9 +89,27 @@ class Cluster(ComponentResource):
         self.kubeconfig = self._kubeconfig()
         self.register_outputs({})
 
+    def _retire(self) -> Resource:
+        """Those that stay take out who is dead or made anew, before anything else happens."""
+        going = membership.going_first(self._args.before, self._plan)
+        known = {node.name: node for node in (*self._plan.nodes, *self._plan.away)}
+        stay = membership.staying(self._args.before, self._plan)
+        survivor = self.machines[next(node.name for node in self._plan.masters if node in stay)]
+        return retire_first(
+            self._plan,
+            survivor,
+            {name: known[name] for name in going},
+            endpoints=node_list.etcd_endpoints(
+                self._plan, [node for node in self._plan.etcd if node in stay]
+            ),
+            identity=self._identity,
+            scripts=self._bring(survivor.node, waits_for=None).copied,
+            parent=self,
+        )
+
     def _control_plane(self) -> None:
         controllers = [node for node in self._plan.nodes if node.is_etcd or node.is_master]
-        if self._args.remembered is None:
+        if self._args.before is None:
             for node in controllers:
                 self._prepare(node, waits_for=None)
             for node in self._plan.etcd:
@@ -82,24 +119,37 @@ class Cluster(ComponentResource):
                 own = [self._members[node.name]] if stacked else list(self._members.values())
                 self._master(node, after=(*own, *tuple(self._masters.values())[-1:]))
             return
-        turn: tuple[Resource, ...] = ()
+        turn: tuple[Resource, ...] = (self._retired,)
         for node in (*self._plan.etcd, *(n for n in self._plan.masters if not n.is_etcd)):
-            exists = node.name in self._args.remembered
-            prepared = self._prepare(node, waits_for=turn[-1] if exists and turn else None)
+            exists = node.name in self._args.before.machines and node.name not in self._anew
+            prepared = self._prepare(node, waits_for=turn[-1] if exists else None)
             turn = (*turn[-1:], prepared.ready)
             if node.is_etcd:
                 turn = (self._member(node, after=turn),)
             if node.is_master:
                 turn = (self._master(node, after=turn),)
 
+    def _bring(self, node: Node, *, waits_for: Resource | None) -> Scripts:
+        if node.name not in self._scripts:
+            self._scripts[node.name] = bring_scripts(
+                f"{self._name}-{node.name}",
+                self._plan,
+                self.machines[node.name],
+                self._args.files[node.arch],
+                ca_cert=self._args.pki.ca["kubernetes"].cert,
+                parent=self,
+                waits_for=waits_for,
+            )
+        return self._scripts[node.name]
+
     def _prepare(self, node: Node, *, waits_for: Resource | None) -> Prepared:
         self._prepared[node.name] = prepare(
             f"{self._name}-{node.name}",
-            self._plan,
-            self._args.machines[node.name],
-            self._args.files[node.arch],
+            self.machines[node.name],
+            self._bring(node, waits_for=waits_for),
+            desired.preflight(self._plan, node, self._args.files[node.arch]),
             identity=self._identity,
-            ca_cert=self._args.pki.ca["kubernetes"].cert,
+            anew=node.name in self._anew,
             parent=self,
             waits_for=waits_for,
         )
@@ -116,13 +166,13 @@ class Cluster(ComponentResource):
             f"{self._name}-{node.name}-etcd",
             EtcdMemberArgs(
                 plan=self._plan,
-                machine=self._args.machines[node.name],
+                machine=self.machines[node.name],
                 files=self._args.files[node.arch],
                 identity=self._identity,
                 pki=self._args.pki,
                 prepared=self._prepared[node.name].ready,
                 after=after,
-                newborn=self._args.remembered is None,
+                newborn=self._args.before is None,
                 founds=everywhere if first else None,
             ),
             opts=ResourceOptions(parent=self),
@@ -136,7 +186,7 @@ class Cluster(ComponentResource):
             f"{self._name}-{node.name}-master",
             MasterArgs(
                 plan=self._plan,
-                machine=self._args.machines[node.name],
+                machine=self.machines[node.name],
                 identity=self._identity,
                 pki=self._args.pki,
                 prepared=prepared.ready,
@@ -152,7 +202,7 @@ class Cluster(ComponentResource):
         return self._masters[self._plan.masters[-1].name]
 
     def _master_machine(self) -> Machine:
-        return self._args.machines[self._plan.masters[0].name]
+        return self.machines[self._plan.masters[0].name]
 
     def _addons(self, served: Resource) -> Addons:
         return Addons(
@@ -167,8 +217,9 @@ class Cluster(ComponentResource):
         )
 
     def _workers(self, served: Resource, last: Resource) -> None:
-        remembered = self._args.remembered or ()
-        pending = sorted(node.name for node in self._plan.workers if node.name not in remembered)
+        before = self._args.before
+        settled = set(before.machines) - self._anew if before else set()
+        pending = sorted(node.name for node in self._plan.workers if node.name not in settled)
         token = join_token.token(self._args.pki, pending)
         joinable = join_token.mint(
             f"{self._name}-join-token",
@@ -182,21 +233,46 @@ class Cluster(ComponentResource):
         )
         discovery = join_token.discovery(self._args.pki.ca["kubernetes"].cert, token)
         for node in self._plan.workers:
-            self._prepare(node, waits_for=last if node.name in remembered else None)
+            self._prepare(node, waits_for=last if node.name in settled else None)
         for pool in sorted({node.pool for node in self._plan.workers}):
             names = [node.name for node in self._plan.workers if node.pool == pool]
             WorkerPool(
                 f"{self._name}-{pool}",
                 WorkerPoolArgs(
                     plan=self._plan,
-                    machines={name: self._args.machines[name] for name in names},
+                    machines={name: self.machines[name] for name in names},
                     prepared={name: self._prepared[name] for name in names},
                     identity=self._identity,
+                    anew=self._anew,
                     discovery=discovery,
                     joinable=joinable,
                 ),
                 opts=ResourceOptions(parent=self),
             )
+
+    def _away(self, out: Resource) -> list[Resource]:
+        """Machines that are kept when their nodes are `out`, and those that are dead."""
+        stopped: list[Resource] = []
+        for node in self._plan.away:
+            name = f"{self._name}-{node.name}"
+            if node.state == "lost":
+                if not self._plan.in_lab:
+                    opts = after(self._master_machine().exists, parent=self)
+                    forget(f"{name}-preflight", self._master_machine(), opts=opts)
+                continue
+            self.machines[node.name] = self._args.machine(node, None)
+            preflight = desired.preflight(self._plan, node, self._args.files[node.arch])
+            stopped.append(
+                decommission(
+                    name,
+                    self.machines[node.name],
+                    preflight,
+                    identity=self._identity,
+                    parent=self,
+                    out=out,
+                )
+            )
+        return stopped
 
     def _kubeconfig(self) -> Output[str]:
         admin = self._args.pki.leafs["admin"]

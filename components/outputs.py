@@ -22,7 +22,7 @@ def export(cluster: Cluster, args: ClusterArgs) -> None:
     pulumi.export("endpoint", f"https://{plan.endpoint}")
     pulumi.export("clusterId", args.pki.cluster_id)
     pulumi.export("nodes", nodes(plan))
-    pulumi.export("ssh", Output.secret(_ssh(args)))
+    pulumi.export("ssh", Output.secret(_ssh(cluster)))
     pulumi.export(last_applied.OUTPUT, last_applied.remember(memory.of(plan), cluster.gate))
 
 
@@ -65,7 +65,7 @@ def nodes(plan: Plan) -> dict[str, dict[str, object]]:
     }
 
 
-def _ssh(args: ClusterArgs) -> Output[dict[str, dict[str, object]]]:
+def _ssh(cluster: Cluster) -> Output[dict[str, dict[str, object]]]:
     """By node name: host, port, user, privateKey, hostKey, as the commands use them."""
     known = {
         name: Output.all(
@@ -75,6 +75,6 @@ def _ssh(args: ClusterArgs) -> Output[dict[str, dict[str, object]]]:
             privateKey=machine.connection.private_key,
             hostKey=machine.connection.host_key,
         )
-        for name, machine in args.machines.items()
+        for name, machine in cluster.machines.items()
     }
     return Output.all(**known)

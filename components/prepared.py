@@ -21,60 +21,99 @@ _PREFLIGHT_ONCE = ("stdin",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scripts:
+    """The node scripts on a machine, for what the plan wants of it."""
+
+    values: Mapping[str, Input[str]]  # of the node phase
+    applied: Output[str]  # hash that the node announces once it is what the plan wants
+    copied: remote.CopyToRemote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """Resources of one machine that its roles wait for."""
 
     ready: remote.Command
-    applied: Output[str]  # hash that the node announces once it is what the plan wants
+    applied: Output[str]
 
 
-def prepare(
+def bring_scripts(
     name: str,
     plan: Plan,
     machine: Machine,
     files: Mapping[str, File],
     *,
-    identity: Identity,
     ca_cert: Output[str],
     parent: Resource,
     waits_for: Resource | None,
-) -> Prepared:
-    """Resources `<name>-scripts`, `-preflight` and `-node`.
-
-    `waits_for` holds back changes of a node that exists.
-    """
-    node = machine.node
-    values = _values(plan, node, files, ca_cert)
+) -> Scripts:
+    """Resource `<name>-scripts`; `waits_for` holds back changes of a node that exists."""
+    values = _values(plan, machine.node, files, ca_cert)
     applied = Output.all(**values).apply(
         lambda known: phases.digest(
             phases.script_sum("node"), *(known[key] for key in sorted(known))
         )
     )
-    scripts = copy_scripts(
+    copied = copy_scripts(
         f"{name}-scripts",
         machine,
         wanted=applied,
         opts=after(machine.exists, waits_for, parent=parent),
     )
-    preflight = converge(
-        f"{name}-preflight",
-        machine,
-        "preflight",
-        desired.preflight(plan, node, files),
-        identity=identity,
-        leave=True,
-        opts=after(scripts, parent=parent, ignore=_PREFLIGHT_ONCE),
+    return Scripts(values=values, applied=applied, copied=copied)
+
+
+def prepare(
+    name: str,
+    machine: Machine,
+    scripts: Scripts,
+    preflight: Mapping[str, str],
+    *,
+    identity: Identity,
+    anew: bool,
+    parent: Resource,
+    waits_for: Resource | None,
+) -> Prepared:
+    """Resources `<name>-preflight` and `<name>-node`.
+
+    `anew`: the machine under this name is another one than at the last success, or was wiped.
+    """
+    passed = look(
+        name, machine, scripts.copied, preflight, identity=identity, anew=anew, parent=parent
     )
     ready = converge(
         f"{name}-node",
         machine,
         "node",
-        {**values, "APPLIED": applied},
+        {**scripts.values, "APPLIED": scripts.applied},
         identity=identity,
-        stamp=scripts.id,
-        opts=after(preflight, waits_for, parent=parent),
+        stamp=scripts.copied.id,
+        opts=after(passed, waits_for, parent=parent),
     )
-    return Prepared(ready=ready, applied=applied)
+    return Prepared(ready=ready, applied=scripts.applied)
+
+
+def look(
+    name: str,
+    machine: Machine,
+    scripts: Resource,
+    preflight: Mapping[str, str],
+    *,
+    identity: Identity,
+    anew: bool,
+    parent: Resource,
+) -> remote.Command:
+    """Resource `<name>-preflight`: whether the machine is fit; deleting it makes it leave."""
+    return converge(
+        f"{name}-preflight",
+        machine,
+        "preflight",
+        preflight,
+        identity=identity,
+        stamp=f"incarnation-{machine.node.generation}" if machine.node.generation > 1 else "",
+        leave=True,
+        opts=after(scripts, parent=parent, ignore=() if anew else _PREFLIGHT_ONCE),
+    )
 
 
 def _values(

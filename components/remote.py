@@ -37,11 +37,13 @@ class Identity:
     cluster_id: Output[str]
     container: bool
 
-    def values(self, node: str, phase: str) -> dict[str, Input[str]]:
+    def values(self, node: Node, phase: str) -> dict[str, Input[str]]:
+        anew = {"INCARNATION": str(node.generation)} if node.generation > 1 else {}
         return {
-            "NODE": node,
+            "NODE": node.name,
             "CLUSTER": self.cluster,
             "CLUSTER_ID": self.cluster_id,
+            **anew,
             "CONTAINER": "1" if self.container else "0",
             "SCRIPT_SUM": phases.script_sum(phase),
         }
@@ -97,7 +99,7 @@ def converge(
     `secret` hides the values; without it they show as a diff in preview. `leave` wipes the machine
     when the resource is deleted.
     """
-    all_values = {**identity.values(machine.node.name, phase), **values}
+    all_values = {**identity.values(machine.node, phase), **values}
     text = _text(all_values)
     run = "bash" if machine.user == "root" else "sudo -n bash"
     fixed = ResourceOptions(
@@ -113,6 +115,30 @@ def converge(
         logging=remote.Logging.NONE,
         add_previous_output_in_env=False,
         opts=ResourceOptions.merge(opts, fixed),
+    )
+
+
+def forget(name: str, survivor: Machine, *, opts: ResourceOptions) -> remote.Command:
+    """The command `name` of a dead machine: kept as it is, and deleting it runs nothing any more.
+
+    Nothing about it may change, for any change would run it on the dead machine. Where the machine
+    died before it had the command, this one is made on a machine that lives, and does nothing.
+    """
+    return remote.Command(
+        name,
+        connection=survivor.connection,
+        create="true",
+        stdin="",
+        logging=remote.Logging.NONE,
+        add_previous_output_in_env=False,
+        opts=ResourceOptions.merge(
+            opts,
+            ResourceOptions(
+                retain_on_delete=True,
+                ignore_changes=["connection", "create", "delete", "stdin"],
+                additional_secret_outputs=["stdout", "stderr"],
+            ),
+        ),
     )
 
 

@@ -5,7 +5,7 @@ At most five resources a worker.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
@@ -15,6 +15,8 @@ from components.remote import Identity, Machine, after, converge
 from stacks.files import kubeadm
 from stacks.plan import Plan
 
+_ONCE = ("stdin", "create", "connection")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerPoolArgs:
@@ -22,6 +24,7 @@ class WorkerPoolArgs:
     machines: Mapping[str, Machine]  # of this pool, by node name
     prepared: Mapping[str, Prepared]
     identity: Identity
+    anew: Collection[str]  # nodes that join again under their name
     discovery: Output[str]  # kubeconfig with CA and join token
     joinable: Resource  # the token is known to the cluster
 
@@ -51,7 +54,7 @@ class WorkerPool(ComponentResource):
                     args.prepared[node_name].ready,
                     args.joinable,
                     parent=self,
-                    ignore=("stdin", "create", "connection"),
+                    ignore=() if node_name in args.anew else _ONCE,
                 ),
             )
         self.register_outputs({})

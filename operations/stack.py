@@ -38,6 +38,7 @@ class Stack:
             "NODE": node.name,
             "CLUSTER": self.plan.spec.cluster.name,
             "CLUSTER_ID": self.cluster_id,
+            "INCARNATION": str(node.generation),
             "CONTAINER": "1" if self.plan.containers else "0",
         }
 

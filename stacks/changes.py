@@ -9,19 +9,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from stacks import certificates, desired, memory
+from stacks import certificates, desired, membership, memory
 from stacks.effects import CERTIFICATES, CONNECTION, KUBELET_PART, OF_VALUE, OF_VERSION, Restart
 from stacks.memory import Memory
 from stacks.plan import Node, Plan
 
-Kind = Literal["new", "changed", "leaving"]
+Kind = Literal["new", "rebuilt", "changed", "leaving"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
     """One thing that happens on or to a node, in words, and what clients could notice of it."""
 
-    phase: str  # the phase that does it; "nodes" is done from a master, "machine" beside the node
+    # The phase that does it. "first" and "nodes" are done from a master, before and after all else;
+    # "machine" beside the node.
+    phase: str
     text: str
     restarts: Restart | None = None
 
@@ -57,6 +59,8 @@ def changes(before: Memory | None, plan: Plan) -> Changes:
     for node in plan.nodes:
         if node.name not in before.machines:
             found.append(_new(plan, node, founding=False))
+        elif node.generation > before.machines[node.name].generation:
+            found.append(_rebuilt(plan, node))
         elif before.plan is not None:
             actions = tuple(_of_existing(before.plan, plan, node, drift))
             if actions:
@@ -133,23 +137,66 @@ def _new(plan: Plan, node: Node, *, founding: bool) -> NodeChange:
     return NodeChange(name=node.name, kind="new", roles=node.roles, actions=tuple(actions))
 
 
+def _rebuilt(plan: Plan, node: Node) -> NodeChange:
+    """A node that is made anew under its name: like a new one, after the old one is out."""
+    first = Action(phase="first", text=f"{_OUT} (evicted before, if it still answers)")
+    machine = "wipe the machine and adopt it again" if node.ssh else "make a new machine"
+    actions = _new(plan, node, founding=False).actions[1:]
+    return NodeChange(
+        name=node.name,
+        kind="rebuilt",
+        roles=node.roles,
+        actions=(first, Action(phase="machine", text=machine), *actions),
+    )
+
+
 def _leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
+    """Nodes that leave, and machines that were away and are now forgotten or given back."""
     stay = {node.name for node in plan.nodes}
-    release = "delete the machine" if plan.in_lab else "wipe what is ours; the machine stays"
-    for name, machine in sorted(before.machines.items()):
+    away = {node.name: node for node in plan.away}
+    known: dict[str, tuple[str, ...]] = {
+        name: node.roles for name, node in away.items() if node.state == "lost"
+    }
+    known |= {name: machine.roles for name, machine in before.machines.items()}
+    for name, roles in sorted(known.items()):
         if name in stay:
             continue
-        actions = []
-        if "master" in machine.roles or "worker" in machine.roles:
-            text = "evict its pods (PodDisruptionBudgets are respected)"
-            actions.append(Action(phase="nodes", text=text))
-        if "etcd" in machine.roles:
-            text = "leave etcd: removed by those that stay, once they have a quorum without it"
-            actions.append(Action(phase="nodes", text=text))
-        if "master" in machine.roles or "worker" in machine.roles:
-            actions.append(Action(phase="nodes", text="delete its Node"))
-        actions.append(Action(phase="machine", text=release))
-        yield NodeChange(name=name, kind="leaving", roles=machine.roles, actions=tuple(actions))
+        if name not in away:
+            yield _leaves(name, roles, _release(plan))
+        elif away[name].state == "decommissioned":
+            text = "stop everything of ours; machine and disks stay"
+            yield _leaves(name, roles, Action(phase="decommission", text=text))
+        elif name in membership.going_first(before, plan):
+            release = "delete the machine" if plan.in_lab else "forget the machine, no SSH is tried"
+            actions = (Action(phase="first", text=_OUT), Action(phase="machine", text=release))
+            yield NodeChange(name=name, kind="leaving", roles=roles, actions=actions)
+    for name, machine in sorted(before.away.items()):
+        if name not in stay and name not in away and not membership.was_lost(before, name):
+            yield NodeChange(
+                name=name, kind="leaving", roles=machine.roles, actions=(_release(plan),)
+            )
+
+
+_OUT = "its etcd member and its Node are removed by those that stay"
+
+
+def _release(plan: Plan) -> Action:
+    text = "delete the machine" if plan.in_lab else "wipe what is ours; the machine stays"
+    return Action(phase="machine", text=text)
+
+
+def _leaves(name: str, roles: tuple[str, ...], last: Action) -> NodeChange:
+    in_kubernetes = "master" in roles or "worker" in roles
+    actions = []
+    if in_kubernetes:
+        text = "evict its pods (PodDisruptionBudgets are respected)"
+        actions.append(Action(phase="nodes", text=text))
+    if "etcd" in roles:
+        text = "leave etcd: removed by those that stay, once they have a quorum without it"
+        actions.append(Action(phase="nodes", text=text))
+    if in_kubernetes:
+        actions.append(Action(phase="nodes", text="delete its Node"))
+    return NodeChange(name=name, kind="leaving", roles=roles, actions=(*actions, last))
 
 
 def _of_existing(then: Plan, plan: Plan, node: Node, drift: _Drift) -> Iterator[Action]:
@@ -227,6 +274,9 @@ def _marks(old: Node, node: Node) -> Iterator[Action]:
     now = [f"label {key}={value}" for key, value in node.labels]
     now += [f"taint {taint.key}={taint.value}:{taint.effect}" for taint in node.taints]
     words = [f"+ {word}" for word in now if word not in was]
+    if old.state != node.state:
+        cordoned = "cordon for maintenance, its pods stay"
+        words.append(cordoned if node.state == "maintenance" else "uncordon, maintenance is over")
     words += [f"- {word}" for word in was if word not in now]
     if words:
         yield Action(phase="nodes", text=", ".join(words))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from stacks import inventory
 from stacks.problems import Problem
 
 if TYPE_CHECKING:
@@ -35,11 +37,12 @@ def problems(spec: Spec) -> list[Problem]:
         if set(pool.roles) == {"etcd"} and (pool.labels or pool.taints):
             text = "an etcd machine is no Kubernetes node; leave out labels and taints"
             out.append(Problem(f"{path}.{'labels' if pool.labels else 'taints'}", text))
+    sizes = _sizes(spec)
     for role in ("etcd", "master"):
-        if size(spec, role) == 0:
+        if sizes[role] == 0:
             text = f"no machine has role {role}; give it to a pool of at least 1, better 3 machines"
             out.append(Problem("pools", text))
-    members = size(spec, "etcd")
+    members = sizes["etcd"]
     if members > MAX_MEMBERS:
         text = f"{members} etcd members are more than {MAX_MEMBERS}; use 3 or 5"
         out.append(Problem("pools", text))
@@ -48,7 +51,8 @@ def problems(spec: Spec) -> list[Problem]:
 
 def warnings(spec: Spec) -> Iterable[Problem]:
     """Member counts that buy nothing, and clusters without a place for workload."""
-    members = size(spec, "etcd")
+    sizes = _sizes(spec)
+    members = sizes["etcd"]
     if members and members % 2 == 0:
         lost = (members - 1) // 2
         text = (
@@ -56,21 +60,18 @@ def warnings(spec: Spec) -> Iterable[Problem]:
             f"use {members - 1} or {members + 1}"
         )
         yield Problem("pools", text)
-    if size(spec, "master") == 2 and members > 2:
+    if sizes["master"] == 2 and members > 2:
         yield Problem("pools", "2 masters: planned work on one leaves a single one; use 3")
-    if size(spec, "worker") == 0:
+    if sizes["worker"] == 0:
         yield Problem(
             "pools", "no machine has role worker; only pods that tolerate masters will run"
         )
 
 
-def size(spec: Spec, role: Role) -> int:
-    """How many machines have `role`."""
-    lab = spec.machines.provider == "lab"
-    return sum(
-        (pool.count or 0) if lab else len(pool.hosts or ())
-        for pool in spec.pools.values()
-        if role in pool.roles
+def _sizes(spec: Spec) -> Counter[Role]:
+    """How many machines of the cluster have each role."""
+    return Counter(
+        role for place in inventory.present(spec) for role in set(spec.pools[place.pool].roles)
     )
 
 

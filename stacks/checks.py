@@ -50,7 +50,7 @@ def warnings(spec: Spec) -> list[Problem]:
     places = inventory.places(spec)
     out = [
         *check_pools.warnings(spec),
-        *check_zones.warnings(spec, places),
+        *check_zones.warnings(spec, inventory.present(spec)),
         *check_control_plane.warnings(spec),
     ]
     out += [

@@ -86,6 +86,8 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
         "PACKAGES": _KUBERNETES_PACKAGES if node.in_kubernetes else _ETCD_PACKAGES,
         "GENERATION": str(plan.spec.converge.generation),
     }
+    if node.generation > 1:
+        values["INCARNATION"] = str(node.generation)
     if node.in_kubernetes:
         values |= {
             "SYSCTL": _text(sysctl.sysctl(plan)),

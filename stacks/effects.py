@@ -33,6 +33,7 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ("node", "GENERATION"): Effect(
         what="converge.generation", then="every phase runs again, what is right stays"
     ),
+    ("node", "INCARNATION"): Effect(what="generation", then="the node is made anew"),
     ("node", "SYSCTL"): Effect(what="kernel settings", then=_QUIET),
     ("node", "MODULES"): Effect(what="kernel modules", then=_QUIET),
     ("node", "CONTAINERD_CONFIG"): Effect(what="containerd's config.toml", then=_CONTAINERD),

@@ -12,6 +12,7 @@ from stacks import kubernetes_values, values
 
 Role = Literal["etcd", "master", "worker"]
 Arch = Literal["amd64", "arm64"]
+NodeState = Literal["active", "maintenance", "decommissioned", "lost", "removed"]
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 

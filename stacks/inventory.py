@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # spec.py runs the checks, and they ask for the places
-    from stacks.fields import Role
+    from stacks.fields import NodeState, Role
     from stacks.spec import HostSpec, PoolSpec, Spec
 
 ZONE_LABEL = "topology.kubernetes.io/zone"  # by which the scheduler knows the zone of a node
@@ -24,6 +24,8 @@ class Place:
     ordinal: int  # lab: from 1; adopted: the number at the end of its name, 0 without one
     address: str
     zone: str | None
+    state: NodeState
+    generation: int
     host: HostSpec | None  # None in the lab
 
 
@@ -35,6 +37,16 @@ def places(spec: Spec) -> tuple[Place, ...]:
     """
     found = [place for name, pool in spec.pools.items() for place in _of_pool(spec, name, pool)]
     return tuple(sorted(found, key=lambda place: (place.pool, place.ordinal, place.name)))
+
+
+def present(spec: Spec) -> tuple[Place, ...]:
+    """The machines that are to be nodes of the cluster, in the order of `places`."""
+    return tuple(place for place in places(spec) if place.state in ("active", "maintenance"))
+
+
+def away(spec: Spec) -> tuple[Place, ...]:
+    """The machines that are known, and no part of the cluster: lost or decommissioned."""
+    return tuple(place for place in places(spec) if place.state in ("lost", "decommissioned"))
 
 
 def _of_pool(spec: Spec, name: str, pool: PoolSpec) -> list[Place]:
@@ -50,6 +62,8 @@ def _of_pool(spec: Spec, name: str, pool: PoolSpec) -> list[Place]:
                 # By its number, so that a machine keeps its zone whatever others come and go.
                 zone=pool.zones[(ordinal - 1) % len(pool.zones)] if pool.zones else None,
                 host=None,
+                state=_state(spec, f"{name}-{ordinal}"),
+                generation=_generation(spec, f"{name}-{ordinal}"),
             )
             for ordinal in range(1, (pool.count or 0) + 1)
         ]
@@ -62,9 +76,21 @@ def _of_pool(spec: Spec, name: str, pool: PoolSpec) -> list[Place]:
             address=host.address,
             zone=host.zone,
             host=host,
+            state=_state(spec, host.name),
+            generation=_generation(spec, host.name),
         )
         for index, host in enumerate(pool.hosts or ())
     ]
+
+
+def _state(spec: Spec, name: str) -> NodeState:
+    exception = spec.nodes.get(name)
+    return exception.state if exception else "active"
+
+
+def _generation(spec: Spec, name: str) -> int:
+    exception = spec.nodes.get(name)
+    return exception.generation if exception else 1
 
 
 def lab_base(spec: Spec, pool: PoolSpec) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 
 from stacks import desired, phases, spec
@@ -30,6 +30,7 @@ class Machine:
     roles: tuple[str, ...]
     address: str
     fingerprint: str | None  # of the host key
+    generation: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,7 @@ class Memory:
     kubernetes: str
     fixed: Mapping[str, object]  # values by config path of what never changes
     machines: Mapping[str, Machine]  # by node name
+    away: Mapping[str, Machine]  # lost and decommissioned ones
     plan: Plan | None  # None: an old version of this program wrote it, without the config
     scripts: Mapping[str, str]  # sum by phase
     # By pool: sum of each value of its first node; by "": sum of each add-on's manifest.
@@ -105,16 +107,17 @@ def fixed(plan: Plan) -> dict[str, object]:
     }
 
 
-def machines(plan: Plan) -> dict[str, Machine]:
-    """The machines of a plan by node name."""
+def machines(nodes: Iterable[Node]) -> dict[str, Machine]:
+    """What machines are known by, by node name."""
     return {
         node.name: Machine(
             pool=node.pool,
             roles=node.roles,
             address=node.address,
             fingerprint=fingerprint(node.ssh.host_key) if node.ssh and node.ssh.host_key else None,
+            generation=node.generation,
         )
-        for node in plan.nodes
+        for node in nodes
     }
 
 
@@ -138,7 +141,8 @@ def read(previous: Mapping[str, object]) -> Memory:
     return Memory(
         kubernetes=said.versions.kubernetes,
         fixed=_compared(fixed(said), config),
-        machines=machines(said),
+        machines=machines(said.nodes),
+        away=machines(said.away),
         plan=said,
         scripts=_texts(previous.get("scripts")),
         rendered={pool: _texts(sums) for pool, sums in _items(previous.get("rendered"))},
@@ -183,7 +187,13 @@ def _read_oldest(previous: Mapping[str, object]) -> Memory:
         raise UnreadableMemoryError("no Kubernetes version")
     found = dict(pair for pool, entry in pools.items() for pair in _machines(str(pool), entry))
     return Memory(
-        kubernetes=version, fixed=dict(known), machines=found, plan=None, scripts={}, rendered={}
+        kubernetes=version,
+        fixed=dict(known),
+        machines=found,
+        away={},
+        plan=None,
+        scripts={},
+        rendered={},
     )
 
 

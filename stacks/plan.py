@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
 from stacks import checks, inventory, versions
+from stacks.fields import NodeState
 from stacks.inventory import ZONE_LABEL, Place
 from stacks.spec import HostSpec, PoolSpec, Role, Spec, SshSpec, TaintSpec
 from stacks.versions import Versions
@@ -48,6 +49,8 @@ class Node:
     ssh: Ssh | None  # None in the lab: keys are made in the stack
     labels: tuple[tuple[str, str], ...]  # sorted; pool, node exception and zone merged
     taints: tuple[TaintSpec, ...]
+    state: NodeState = "active"
+    generation: int = 1  # of the machine under this name
 
     @property
     def is_etcd(self) -> bool:
@@ -87,6 +90,9 @@ class Plan:
     versions: Versions
     mirror: Mirror | None  # None: upstream
     nodes: tuple[Node, ...]  # sorted by pool, ordinal
+    away: tuple[
+        Node, ...
+    ]  # lost and decommissioned ones, sorted: known, and no part of the cluster
     etcd: tuple[Node, ...]  # in rollout order
     masters: tuple[Node, ...]  # in rollout order
     workers: tuple[Node, ...]
@@ -134,13 +140,14 @@ def plan(spec: Spec, *, sets: Versions | None = None) -> Plan:
 
     `sets` are the component versions of a plan of the past; default: those of the lock.
     """
-    nodes = tuple(_node(spec, place) for place in inventory.places(spec))
+    nodes = tuple(_node(spec, place) for place in inventory.present(spec))
     masters = tuple(node for node in nodes if node.is_master)
     return Plan(
         spec=spec,
         versions=sets or versions.for_kubernetes(spec.cluster.kubernetes),
         mirror=_mirror(spec),
         nodes=nodes,
+        away=tuple(_node(spec, place) for place in inventory.away(spec)),
         etcd=tuple(node for node in nodes if node.is_etcd),
         masters=masters,
         workers=tuple(node for node in nodes if node.is_worker),
@@ -163,6 +170,8 @@ def _node(spec: Spec, place: Place) -> Node:
         ssh=_ssh(spec.machines.ssh, place.host) if place.host is not None else None,
         labels=(),
         taints=_taints(pool, exception.taints if exception else ()),
+        state=place.state,
+        generation=place.generation,
     )
     labels = pool.labels | (exception.labels if exception else {}) | node.zone_label
     return dataclasses.replace(node, labels=tuple(sorted(labels.items())))

@@ -1,7 +1,7 @@
 """etcd membership step by step: who votes and who is up, from one set of members to another.
 
-The order is the one of every `up`: members that arrive join one at a time before anything leaves,
-then those that leave go one at a time, dead ones first.
+The order is the one of every `up`: dead members, and those that are made anew, go first; members
+that arrive join one at a time; those that leave go last, one at a time.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One change of one member, and the cluster after it."""
+    """One change of one member, decided by the voters before it, and the cluster after it."""
 
     member: str
     action: Literal["joins", "leaves"]
-    voters: tuple[str, ...]
-    up: int  # how many of the voters answer
+    deciding: tuple[str, ...]  # voters before
+    up_before: int  # how many of them answer
+    voters: tuple[str, ...]  # after
+    up: int  # how many of these answer
 
     @property
     def has_quorum(self) -> bool:
-        return self.up >= quorum(len(self.voters))
+        """Enough voters answer to decide the step, and to go on after it."""
+        return self.up_before >= quorum(len(self.deciding)) and self.up >= quorum(len(self.voters))
 
 
 def quorum(voters: int) -> int:
@@ -35,27 +38,50 @@ def tolerated(voters: int) -> int:
     return voters - quorum(voters) if voters else 0
 
 
-def steps(before: Sequence[str], after: Sequence[str], *, lost: Collection[str] = ()) -> list[Step]:
-    """Every step from the voters `before` to those `after`; `lost` ones answer nobody.
+def steps(
+    before: Sequence[str],
+    after: Sequence[str],
+    *,
+    lost: Collection[str] = (),
+    rebuilt: Collection[str] = (),
+) -> list[Step]:
+    """Every step from the voters `before` to those `after`.
 
-    A member that joins is a learner first, which changes no quorum, and becomes a voter when it has
+    `lost` ones answer nobody; of `rebuilt` ones that is not known, so it is not counted on. A
+    member that joins is a learner first, which changes no quorum, and becomes a voter when it has
     caught up: it counts as up.
     """
+    down = {*lost, *rebuilt}
     voters = list(before)
-    out = []
+    out: list[Step] = []
+
+    def step(member: str, action: Literal["joins", "leaves"]) -> None:
+        deciding = tuple(voters)
+        up_before = sum(name not in down for name in voters)
+        if action == "joins":
+            voters.append(member)
+            down.discard(member)
+        else:
+            voters.remove(member)
+        up = sum(name not in down for name in voters)
+        out.append(
+            Step(
+                member=member,
+                action=action,
+                deciding=deciding,
+                up_before=up_before,
+                voters=tuple(voters),
+                up=up,
+            )
+        )
+
+    for name in before:
+        if name in down:
+            step(name, "leaves")
     for name in after:
-        if name not in before:
-            voters.append(name)
-            out.append(_step(name, "joins", voters, lost))
-    leaving = [name for name in before if name not in after]
-    for name in sorted(leaving, key=lambda name: name not in lost):
-        voters.remove(name)
-        out.append(_step(name, "leaves", voters, lost))
+        if name not in voters:
+            step(name, "joins")
+    for name in before:
+        if name not in after and name in voters:
+            step(name, "leaves")
     return out
-
-
-def _step(
-    member: str, action: Literal["joins", "leaves"], voters: Sequence[str], lost: Collection[str]
-) -> Step:
-    up = sum(name not in lost for name in voters)
-    return Step(member=member, action=action, voters=tuple(voters), up=up)

@@ -21,12 +21,14 @@ ALLOWABLE: Mapping[str, str] = {
 # Kind -> why no word of the user makes it right.
 NEVER: Mapping[str, str] = {
     "fixed": "the cluster cannot be changed into it",
+    "generation": "old identities are refused for good",
     "last-etcd": "the data of the cluster would be gone",
     "last-master": "nobody would be left to change the cluster",
     "leave-and-upgrade": "a failure of one would hide behind the other",
     "machine-moved": "it is another machine",
     "machine-renamed": "the machine still belongs to the node of the old name",
     "quorum": "etcd would stop",
+    "rebuild": "the control plane would lose two of its machines at once",
     "roles": "what a machine was made for is on its disks",
     "version": "the cluster could not be led back",
 }

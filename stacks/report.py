@@ -157,6 +157,7 @@ def _summary(said: Report) -> str:
         f"{len(found)} {word}"
         for word, found in (
             ("new", said.changes.of("new")),
+            ("made anew", said.changes.of("rebuilt")),
             ("changed", said.changes.of("changed")),
             ("leaving", said.changes.of("leaving")),
         )

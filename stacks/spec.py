@@ -28,6 +28,7 @@ from stacks.fields import (
     Ipv4,
     LabelKey,
     LabelValue,
+    NodeState,
     Port,
     Role,
     Section,
@@ -153,6 +154,15 @@ class PoolSpec(Section):
 
 
 class NodeSpec(Section):
+    state: NodeState = Field(
+        "active",
+        description="maintenance: cordoned, workload stays; decommissioned: left in order, machine "
+        "and disks stay; lost: dead, no SSH is tried, the others remove it; removed: left in "
+        "order, machine released",
+    )
+    generation: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        1, description="raise it to make the node anew under its name, on a new or wiped machine"
+    )
     labels: dict[LabelKey, LabelValue] = Field(
         default_factory=dict, description="added to the pool's, or in place of them"
     )

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stacks import memory, quorum, refusals, versions
-from stacks.memory import Machine, Memory, UnreadableMemoryError
+from stacks import membership, memory, refusals, versions
+from stacks.membership import listed
+from stacks.memory import Memory, UnreadableMemoryError
 from stacks.plan import Plan
 from stacks.problems import Problem
 from stacks.refusals import Refusal
@@ -30,7 +31,6 @@ _FIXED = {
 }
 # What clusters had before there was a choice, and so do not remember.
 _BEFORE_THE_CHOICE: Mapping[str, object] = {"network.nodeCidrMask": 24}
-_FEW = 4  # a pool of fewer machines may lose most of them in one edit
 _OTHER_NAME = (
     "add the machine under a new name and run up, then take the old name out and run up again"
 )
@@ -87,10 +87,7 @@ def _refusals(before: Memory, plan: Plan) -> list[Refusal]:
         *_kubernetes(before, plan),
         *_identity(before, plan),
         *_renamed(before, plan),
-        *_members(before, plan),
-        *_masters(before, plan),
-        *_together(before, plan),
-        *_mass_removal(before, plan),
+        *membership.refusals_of(before, plan),
         *_backend(before, plan),
     ]
 
@@ -133,7 +130,7 @@ def _kubernetes(before: Memory, plan: Plan) -> list[Refusal]:
     out = [Refusal("version", new, "cluster.kubernetes", f"{reason}; {way}")]
     leaving = sorted(set(before.machines) - {node.name for node in plan.nodes})
     if leaving:
-        text = f"changes while {_listed(leaving)} would leave; take these out first and run up"
+        text = f"changes while {listed(leaving)} would leave; take these out first and run up"
         out.append(Refusal("leave-and-upgrade", new, "cluster.kubernetes", text))
     return out
 
@@ -141,9 +138,9 @@ def _kubernetes(before: Memory, plan: Plan) -> list[Refusal]:
 def _identity(before: Memory, plan: Plan) -> list[Refusal]:
     """A name stands for one machine: same address, host key and roles for life."""
     out = []
-    for name, now in memory.machines(plan).items():
+    for name, now in memory.machines(plan.nodes).items():
         old, path = before.machines.get(name), f"pools.{now.pool}"
-        if old is None:
+        if old is None or now.generation > old.generation:
             continue
         if old.address != now.address:
             text = f"{name} moves from {old.address} to {now.address}, which is another machine"
@@ -161,7 +158,7 @@ def _identity(before: Memory, plan: Plan) -> list[Refusal]:
 
 def _renamed(before: Memory, plan: Plan) -> list[Refusal]:
     """A machine that comes back under another name, while it is still the node of the old one."""
-    now = memory.machines(plan)
+    now = memory.machines(plan.nodes)
     marks: dict[str, str] = {}
     for name, old in before.machines.items():
         if name not in now:
@@ -180,81 +177,6 @@ def _renamed(before: Memory, plan: Plan) -> list[Refusal]:
     return out
 
 
-def _with_role(machines: Mapping[str, Machine], role: str) -> list[str]:
-    return [name for name, machine in machines.items() if role in machine.roles]
-
-
-def _members(before: Memory, plan: Plan) -> list[Refusal]:
-    """etcd members join and leave one at a time: each step must leave a quorum."""
-    old, new = _with_role(before.machines, "etcd"), [node.name for node in plan.etcd]
-    out = _none_stays(before, old, new, what="etcd member", kind="last-etcd")
-    for step in quorum.steps(old, new):
-        if not step.has_quorum:
-            text = (
-                f"when {step.member} {step.action}, {step.up} of {len(step.voters)} voters are up, "
-                f"{quorum.quorum(len(step.voters))} are needed; bring members back first"
-            )
-            out.append(Refusal("quorum", step.member, _pool_path(before, plan, step.member), text))
-    return out
-
-
-def _masters(before: Memory, plan: Plan) -> list[Refusal]:
-    old, new = _with_role(before.machines, "master"), [node.name for node in plan.masters]
-    return _none_stays(before, old, new, what="master", kind="last-master")
-
-
-def _none_stays(
-    before: Memory, old: Sequence[str], new: Sequence[str], *, what: str, kind: str
-) -> list[Refusal]:
-    if not old or set(old) & set(new):
-        return []
-    path = f"pools.{before.machines[old[0]].pool}"
-    text = (
-        f"no {what} of the running cluster would stay (leaving: {', '.join(sorted(old))}); add the "
-        f"new ones and run up, then take the old ones out"
-    )
-    return [Refusal(kind, sorted(old)[0], path, text)]
-
-
-def _pool_path(before: Memory, plan: Plan, name: str) -> str:
-    machine = memory.machines(plan).get(name) or before.machines[name]
-    return f"pools.{machine.pool}"
-
-
-def _together(before: Memory, plan: Plan) -> list[Refusal]:
-    """Masters and workers leave in two edits: each loses capacity that the other needs."""
-    gone = set(before.machines) - {node.name for node in plan.nodes}
-    masters = sorted(name for name in gone if "master" in before.machines[name].roles)
-    workers = sorted(name for name in gone if before.machines[name].roles == ("worker",))
-    if not masters or not workers:
-        return []
-    text = (
-        f"{_listed(masters)} and {_listed(workers)} would leave together; put the lines of "
-        f"{_listed(masters)} back and run up, then take them out and run up again"
-    )
-    path = f"pools.{before.machines[masters[0]].pool}"
-    return [Refusal("leave-together", "+".join(masters), path, text)]
-
-
-def _mass_removal(before: Memory, plan: Plan) -> list[Refusal]:
-    """A count with a digit too few."""
-    now = {node.name for node in plan.nodes}
-    pools: dict[str, list[str]] = {}
-    for name, machine in before.machines.items():
-        if machine.roles == ("worker",):
-            pools.setdefault(machine.pool, []).append(name)
-    out = []
-    for pool, names in pools.items():
-        gone = [name for name in names if name not in now]
-        if len(names) >= _FEW and 2 * len(gone) > len(names):
-            text = (
-                f"{len(gone)} of {len(names)} machines of pool {pool} would leave "
-                f"({_listed(gone)}); take out at most {len(names) // 2} per up"
-            )
-            out.append(Refusal("mass-removal", pool, f"pools.{pool}", text))
-    return out
-
-
 def _backend(before: Memory, plan: Plan) -> list[Refusal]:
     old = before.plan.spec.network.backend if before.plan else None
     new = plan.spec.network.backend
@@ -265,7 +187,3 @@ def _backend(before: Memory, plan: Plan) -> list[Refusal]:
         f"one cannot reach pods of nodes with the other; set it back to {old!r}"
     )
     return [Refusal("network-backend", new, "network.backend", text)]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -84,7 +84,14 @@ def _of_birth(plan: Plan, found: Changes) -> Iterator[Wave]:
 
 def _of_life(plan: Plan, found: Changes) -> Iterator[Wave]:
     controllers = {node.name for node in (*plan.etcd, *plan.masters)}
-    new, changed = found.of("new"), found.of("changed")
+    new, changed = found.of("new", "rebuilt"), found.of("changed")
+    yield Wave(
+        title="lost nodes and those made anew, taken out by those that stay",
+        order="one by one",
+        nodes=_only(found.of("rebuilt", "leaving"), ["first"]),
+        checked="before an etcd member is removed, those that stay have a quorum of their own",
+        abort="fewer dead members; nobody else is touched",
+    )
     yield Wave(
         title="new machines",
         order="side by side",
@@ -108,12 +115,19 @@ def _of_life(plan: Plan, found: Changes) -> Iterator[Wave]:
         nodes=tuple(
             part
             for node in workers
-            for part in _only([node], ["join"] if node.kind == "new" else _WORKER)
+            for part in _only([node], _WORKER if node.kind == "changed" else ["join"])
         ),
         checked="every node is Ready and has announced what it applied",
         abort="some workers old, some new; all of them serve",
     )
     yield from _list_of_nodes(found)
+    yield Wave(
+        title="decommissioned machines",
+        order="side by side",
+        nodes=_only(found.of("leaving"), ["decommission"]),
+        checked="no process of ours is left",
+        abort="a machine that runs on without being in the cluster; the next up stops it",
+    )
     yield _gate(plan)
     yield Wave(
         title="machines that have left, after the gate",
@@ -126,9 +140,9 @@ def _of_life(plan: Plan, found: Changes) -> Iterator[Wave]:
 
 def _control_plane(plan: Plan, found: Changes, controllers: Collection[str]) -> Iterator[Wave]:
     nodes: list[NodeChange] = []
-    for node in _in_turn(plan, found.of("new", "changed")):
+    for node in _in_turn(plan, found.of("new", "rebuilt", "changed")):
         if node.name in controllers:
-            phases = _CONTROL[1:] if node.kind == "new" else _CONTROL
+            phases = _CONTROL if node.kind == "changed" else _CONTROL[1:]
             nodes += _only([node], phases)
     has_member = any(action.phase == "etcd-member" for node in nodes for action in node.actions)
     has_master = any(action.phase == "master" for node in nodes for action in node.actions)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pulumi import Resource
 from pulumi_command import remote
 
 from components.remote import Machine
-from stacks.plan import Bastion, Node, Plan, Ssh
+from stacks.plan import Bastion, Node
 
 
-def machines(plan: Plan) -> dict[str, Machine]:
-    """Machines of a plan whose pools name hosts, by node name."""
-    return {node.name: _machine(node, node.ssh) for node in plan.nodes if node.ssh is not None}
+def machine(node: Node, after: Resource | None) -> Machine:
+    """The machine of a node whose pool names hosts; `after` has to be done before it is used.
 
-
-def _machine(node: Node, ssh: Ssh) -> Machine:
+    Raises ValueError for a node without a connection, which load() accepts in the lab only.
+    """
+    ssh = node.ssh
+    if ssh is None:
+        msg = f"{node.name} has no connection"
+        raise ValueError(msg)
     return Machine(
         node=node,
         connection=remote.ConnectionArgs(
@@ -27,7 +31,7 @@ def _machine(node: Node, ssh: Ssh) -> Machine:
             proxy=_proxy(ssh.bastion) if ssh.bastion else None,
         ),
         user=ssh.user,
-        exists=None,
+        exists=after,
         # The machine outlives its node, so leaving must really be done on it.
         deleted_with=None,
     )

@@ -18,79 +18,71 @@ from stacks.plan import Node, Plan
 _SCRIPT = "lab/machine.sh"
 
 
-class _Lab(ComponentResource):
-    """Groups the lab's resources."""
+class Lab(ComponentResource):
+    """Network, mirror and keys of the lab; `machine` makes one container of it."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__("kube-ha:index:Lab", name)
+    def __init__(self, plan: Plan) -> None:
+        name = plan.spec.cluster.name
+        super().__init__("kube-ha:index:Lab", f"{name}-machines")
+        self._name = name
+        own = ResourceOptions(parent=self)
+        self._user_key = tls.PrivateKey(f"{name}-lab-ssh", algorithm="ED25519", opts=own)
+        self._host_seed = tls.PrivateKey(f"{name}-lab-host-keys", algorithm="ED25519", opts=own)
+        self._ground = local.Command(
+            f"{name}-lab",
+            create=f"{_SCRIPT} lab-up",
+            delete=f"{_SCRIPT} lab-down",
+            environment={
+                "LAB": name,
+                "SUBNET": plan.spec.machines.lab.subnet,
+                "BUNDLE": ".local/bundle",
+            },
+            logging=local.Logging.NONE,
+            add_previous_output_in_env=False,
+            opts=own,
+        )
         self.register_outputs({})
 
+    def machine(self, node: Node, after: Resource | None) -> Machine:
+        """The container of a node; `after` has to be done before it is made.
 
-def machines(plan: Plan) -> dict[str, Machine]:
-    """Lab machines of a plan by node name. Their SSH keys are known before the first connection."""
-    name = plan.spec.cluster.name
-    parent = _Lab(f"{name}-machines")
-    own = ResourceOptions(parent=parent)
-    user_key = tls.PrivateKey(f"{name}-lab-ssh", algorithm="ED25519", opts=own)
-    host_seed = tls.PrivateKey(f"{name}-lab-host-keys", algorithm="ED25519", opts=own)
-    ground = local.Command(
-        f"{name}-lab",
-        create=f"{_SCRIPT} lab-up",
-        delete=f"{_SCRIPT} lab-down",
-        environment={
-            "LAB": name,
-            "SUBNET": plan.spec.machines.lab.subnet,
-            "BUNDLE": ".local/bundle",
-        },
-        logging=local.Logging.NONE,
-        add_previous_output_in_env=False,
-        opts=own,
-    )
-    return {
-        node.name: _machine(plan, node, user_key, host_seed, ground, parent) for node in plan.nodes
-    }
-
-
-def _machine(
-    plan: Plan,
-    node: Node,
-    user_key: tls.PrivateKey,
-    host_seed: tls.PrivateKey,
-    ground: Resource,
-    parent: Resource,
-) -> Machine:
-    host_key = host_seed.private_key_pem.apply(lambda seed: _host_key(seed, node.name))
-    container = local.Command(
-        f"{plan.spec.cluster.name}-{node.name}-machine",
-        create=f"{_SCRIPT} up",
-        delete=f"{_SCRIPT} down",
-        environment={
-            "LAB": plan.spec.cluster.name,
-            "MACHINE": node.name,
-            "ADDRESS": node.address,
-        },
-        stdin=Output.all(private=host_key, user=user_key.public_key_openssh).apply(
-            lambda keys: (
-                f"HOST_KEY={shlex.quote(keys['private'])}\n"
-                f"AUTHORIZED_KEY={shlex.quote(keys['user'].strip())}\n"
-            )
-        ),
-        logging=local.Logging.NONE,
-        add_previous_output_in_env=False,
-        opts=ResourceOptions(parent=parent, depends_on=[ground]),
-    )
-    return Machine(
-        node=node,
-        connection=remote.ConnectionArgs(
-            host=node.address,
+        Its SSH keys are known before the first connection. A raised generation replaces it.
+        """
+        host_key = self._host_seed.private_key_pem.apply(lambda seed: _host_key(seed, node.name))
+        container = local.Command(
+            f"{self._name}-{node.name}-machine",
+            create=f"{_SCRIPT} up",
+            delete=f"{_SCRIPT} down",
+            environment={
+                "LAB": self._name,
+                "MACHINE": node.name,
+                "ADDRESS": node.address,
+                **({"GENERATION": str(node.generation)} if node.generation > 1 else {}),
+            },
+            stdin=Output.all(private=host_key, user=self._user_key.public_key_openssh).apply(
+                lambda keys: (
+                    f"HOST_KEY={shlex.quote(keys['private'])}\n"
+                    f"AUTHORIZED_KEY={shlex.quote(keys['user'].strip())}\n"
+                )
+            ),
+            logging=local.Logging.NONE,
+            add_previous_output_in_env=False,
+            opts=ResourceOptions(
+                parent=self, depends_on=[self._ground, *([after] if after else [])]
+            ),
+        )
+        return Machine(
+            node=node,
+            connection=remote.ConnectionArgs(
+                host=node.address,
+                user="root",
+                private_key=self._user_key.private_key_openssh,
+                host_key=Output.unsecret(host_key.apply(_public)),
+            ),
             user="root",
-            private_key=user_key.private_key_openssh,
-            host_key=Output.unsecret(host_key.apply(_public)),
-        ),
-        user="root",
-        exists=container,
-        deleted_with=container,
-    )
+            exists=container,
+            deleted_with=container,
+        )
 
 
 # Order of the group of P-256 (FIPS 186-4, D.1.2.3): private keys are 1 to this less 1.

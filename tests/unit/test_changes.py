@@ -196,7 +196,13 @@ def test_a_memory_without_config_tells_who_joins_and_who_leaves_only() -> None:
     known = recalled(lab())
     machines = {name: kept for name, kept in known.machines.items() if name != "worker-2"}
     oldest = Memory(
-        kubernetes="1.36.3", fixed={}, machines=machines, plan=None, scripts={}, rendered={}
+        kubernetes="1.36.3",
+        fixed={},
+        machines=machines,
+        away={},
+        plan=None,
+        scripts={},
+        rendered={},
     )
     found = changes(oldest, planned(lab({"etcd.quotaBackendGib": 4})))
     assert [node.name for node in found.nodes] == ["worker-2"]
