@@ -201,6 +201,11 @@ key_of() { # key_of KIND WORD: what stands before the - in a removal
 
 main() {
   own
+  if [[ ${STAGE:-last} == first ]]; then
+    if [[ -n $GOING ]]; then die "taking out $GOING first is not there yet" "leave state and generation as they were"; fi
+    finish
+    return
+  fi
   wait_for_nodes
   expect_members
   mark_nodes
