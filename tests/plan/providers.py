@@ -11,12 +11,16 @@ from lab.toolchain.command import inputs as command
 from lab.toolchain.resources import Difference, Kind, Operation, compare
 from lab.toolchain.tls.certificates import LOCALLY_SIGNED, REQUEST, SELF_SIGNED
 from lab.toolchain.tls.keys import PrivateKeyKind
-from lab.toolchain.values import Properties, Secret, Value
+from lab.toolchain.values import Properties, Secret, Value, encode
 
 COMMAND = "command:remote:Command"
 COPY = "command:remote:CopyToRemote"
 LOCAL = "command:local:Command"
 STASH = "pulumi:index:Stash"
+
+# Keys and certificates by URN and inputs. Stacks that come from one have the same ones, so that their ends can be
+# compared to the last byte; and making them is what takes time.
+Made = dict[tuple[str, bytes], tuple[str, Properties]]
 
 _TLS: Mapping[str, Kind] = {
     "tls:index/privateKey:PrivateKey": PrivateKeyKind(),
@@ -51,10 +55,13 @@ def difference(kind: str, old: Properties, new: Properties, state: Properties) -
     return compare(old, new, replacing=frozenset({"triggers"}))
 
 
-def created(kind: str, inputs: Properties) -> tuple[str, Properties]:
-    """ID and outputs of a new resource."""
+def created(urn: str, kind: str, inputs: Properties, made: Made) -> tuple[str, Properties]:
+    """ID and outputs of a new resource; `made` gets, or gives, those of keys and certificates."""
     if tls := _TLS.get(kind):
-        return asyncio.run(tls.create(_operation(), inputs))
+        mark = urn, encode(inputs).SerializeToString(deterministic=True)
+        if mark not in made:
+            made[mark] = asyncio.run(tls.create(_operation(), inputs))
+        return made[mark]
     return uuid.uuid4().hex[:8], updated(kind, inputs, {"output": inputs.get("input")})
 
 

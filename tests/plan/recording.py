@@ -14,7 +14,7 @@ import runpy
 import threading
 from collections.abc import Collection, Mapping
 from contextlib import chdir
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from unittest import mock
 
@@ -25,6 +25,7 @@ from pulumi.runtime import mocks
 from pulumi.runtime.proto import engine_pb2, resource_pb2
 
 from lab.toolchain.values import Properties, Secret, Value, decode, encode
+from tests.plan.providers import Made
 from tests.plan.registration import Change, MadeToFailError, Resource, Run, step, wanted_of
 
 ROOT = Path(__file__).parents[2]
@@ -42,10 +43,11 @@ class Engine:
     stack: str = "test"
     resources: dict[str, Resource] = field(default_factory=dict)
     outputs: Properties = field(default_factory=dict)
+    made: Made = field(default_factory=dict)
 
     def fork(self) -> Engine:
         """The same stack, to be led another way."""
-        return Engine(self.folder, self.stack, dict(self.resources), dict(self.outputs))
+        return replace(self, resources=dict(self.resources), outputs=dict(self.outputs))
 
     def up(self, config: Mapping[str, object], *, failing: Collection[str] = ()) -> Run:
         """Run the program and keep what it made, as far as it got.
@@ -57,9 +59,13 @@ class Engine:
         try:
             self._execute(config, monitor)
         finally:
-            self.resources |= monitor.run.resources
+            # As the engine stores them: what this run has come to in its order, then what it has not.
+            self.resources = monitor.run.resources | {
+                urn: old for urn, old in self.resources.items() if urn not in monitor.run.resources
+            }
+        # Resources are stored after what they depend on, and deleted before it.
         gone = [urn for urn in self.resources if urn not in monitor.run.resources]
-        for urn in gone:
+        for urn in reversed(gone):
             old = self.resources.pop(urn)
             if old.custom:
                 monitor.run.changes.append(Change("-", old.name, before=old))
@@ -167,7 +173,9 @@ class _Monitor(mocks.MockMonitor):
             old = self._engine.resources.get(urn)
         wanted = wanted_of(urn, request)
         try:
-            made, change = step(old, wanted, failing=wanted.name in self._failing)
+            done, change = step(
+                old, wanted, made=self._engine.made, failing=wanted.name in self._failing
+            )
         except MadeToFailError as error:
             self.failed = str(error)
             # What the engine keeps of a failed step: the inputs of the last success, or nothing.
@@ -175,11 +183,11 @@ class _Monitor(mocks.MockMonitor):
                 self.run.resources[urn] = old
             raise
         with self._lock:
-            self.run.resources[urn] = made
+            self.run.resources[urn] = done
             if change is not None:
                 self.run.changes.append(change)
         return resource_pb2.RegisterResourceResponse(
-            urn=urn, id=made.id, object=encode(made.outputs)
+            urn=urn, id=done.id, object=encode(done.outputs)
         )
 
     def RegisterResourceOutputs(  # noqa: N802

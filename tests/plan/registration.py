@@ -117,7 +117,7 @@ def _trigger(request: resource_pb2.RegisterResourceRequest) -> Value:
 
 
 def step(
-    old: Resource | None, wanted: Resource, *, failing: bool
+    old: Resource | None, wanted: Resource, *, made: providers.Made, failing: bool
 ) -> tuple[Resource, Change | None]:
     """What the engine makes of one registration. Raises MadeToFailError."""
     if not wanted.custom:
@@ -144,6 +144,6 @@ def step(
             wanted, outputs=providers.updated(wanted.type, wanted.inputs, old.outputs), id=old.id
         )
     else:
-        made, outputs = providers.created(wanted.type, wanted.inputs)
-        done = replace(wanted, outputs=outputs, id=made)
+        number, outputs = providers.created(wanted.urn, wanted.type, wanted.inputs, made)
+        done = replace(wanted, outputs=outputs, id=number)
     return done, Change(mark, done.name, paths, old, done)
