@@ -8,8 +8,10 @@ downloads (ARTEFACTS), certificates, and what a node announces (APPLIED).
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping
 
+from stacks import phases
 from stacks.artifacts import File, images
 from stacks.files import (
     apiserver,
@@ -100,7 +102,7 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
             "KUBELET_DROPIN": _text(kubelet.drop_in()),
             # Not used by the script: it makes a node read its settings from the cluster again when
             # they change.
-            "KUBELET_MAX_PODS": str(plan.spec.kubelet.max_pods),
+            "KUBELET_SETTINGS": phases.digest(json.dumps(kubelet.configuration(plan))),
             "HAPROXY_CFG": _text(haproxy.local_api(plan)),
             "PAUSE_IMAGE": images(plan)["pause"].ref,
         }

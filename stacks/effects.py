@@ -42,7 +42,7 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ("node", "REGISTRY_HOSTS"): Effect(what="registry mirrors", then="used by the next pull"),
     ("node", "KUBELET_UNIT"): Effect(what="kubelet's unit", then=_KUBELET),
     ("node", "KUBELET_DROPIN"): Effect(what="kubelet's unit", then=_KUBELET),
-    ("node", "KUBELET_MAX_PODS"): Effect(what="kubelet settings", then=_KUBELET),
+    ("node", "KUBELET_SETTINGS"): Effect(what="kubelet settings", then=_KUBELET),
     ("node", "HAPROXY_CFG"): Effect(
         what="haproxy.cfg", then="HAProxy reloads, open connections stay"
     ),

@@ -50,6 +50,10 @@ FeatureGate = Annotated[
     AfterValidator(kubernetes_values.feature_gate),
     _text("feature gate", kubernetes_values.FEATURE_GATE),
 ]
+Quantity = Annotated[
+    str, AfterValidator(kubernetes_values.quantity), _text("amount", kubernetes_values.QUANTITY)
+]
+Threshold = Annotated[str, AfterValidator(kubernetes_values.threshold), _text("amount or part")]
 IssuerUrl = Annotated[str, AfterValidator(kubernetes_values.issuer_url), _text("https URL")]
 Claim = Annotated[str, AfterValidator(kubernetes_values.claim), _text("claim")]
 FlagText = Annotated[str, AfterValidator(kubernetes_values.flag_text), _text("text")]

@@ -13,6 +13,8 @@ from stacks.values import short
 
 FEATURE_GATE = re.compile(r"[A-Z][A-Za-z0-9]{1,62}")
 POD_SECURITY_VERSION = re.compile(r"latest|v1\.(0|[1-9][0-9]?)")
+QUANTITY = re.compile(r"[0-9]{1,15}(\.[0-9]{1,3})?(m|k|Ki|M|Mi|G|Gi|T|Ti)?")
+PERCENT = re.compile(r"[1-9][0-9]?(\.[0-9]{1,3})?%")
 _ISSUER = re.compile(r"https://(?P<endpoint>[^/?#]+)(/[A-Za-z0-9_.~!@:+,%-]*)*")
 # As FLAG_VALUE; `=` stands between a claim and its value.
 _CLAIM = re.compile(r"[A-Za-z0-9_.,:;/@%+~*|!^#-]{1,256}")
@@ -56,6 +58,28 @@ def flag_text(text: str) -> str:
     if not text:
         raise ValueError("is empty; leave the key out instead")
     return values.flag_value(text)
+
+
+def quantity(text: str) -> str:
+    """An amount as Kubernetes writes it: `500m`, `1.5`, `512Mi`."""
+    if not QUANTITY.fullmatch(text) or not re.search(r"[1-9]", text):
+        raise ValueError(
+            f"{short(text)} is no amount; write a number above 0 and its unit, as '500m' of CPU or "
+            "'512Mi'"
+        )
+    return text
+
+
+def threshold(text: str) -> str:
+    """An amount, or a part of the whole as `10%`."""
+    if PERCENT.fullmatch(text):
+        return text
+    try:
+        return quantity(text)
+    except ValueError:
+        raise ValueError(
+            f"{short(text)} is no threshold; write an amount above 0 as '500Mi', or a part as '10%'"
+        ) from None
 
 
 def pod_security_version(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stacks.node_settings import KubeletSpec
 from stacks.plan import Node, Plan
 
 _UNIT = """\
@@ -71,15 +72,37 @@ def configuration(plan: Plan) -> dict[str, object]:
         "serverTLSBootstrap": False,
         "serializeImagePulls": False,
         "maxParallelImagePulls": 4,
-        **(_CONTAINER if plan.containers else _COMPUTER),
+        **(_CONTAINER if plan.containers else _shutdown(plan.spec.kubelet)),
+        **_other_than_the_kubelets_own(plan.spec.kubelet),
     }
 
 
-_COMPUTER: dict[str, object] = {
-    # Pods are ended in order when the machine is shut down; needs systemd-logind.
-    "shutdownGracePeriod": "60s",
-    "shutdownGracePeriodCriticalPods": "20s",
-}
+def _other_than_the_kubelets_own(spec: KubeletSpec) -> dict[str, object]:
+    """Settings that are left out as long as nobody asks for them."""
+    size = spec.container_log_max_size_mib
+    wanted: dict[str, object] = {
+        "featureGates": dict(sorted(spec.feature_gates.items())),
+        "evictionHard": dict(sorted(spec.eviction_hard.items())),
+        # Without it a signal that is not named would have no threshold at all.
+        "mergeDefaultEvictionSettings": True if spec.eviction_hard else None,
+        "systemReserved": dict(sorted(spec.system_reserved.items())),
+        "kubeReserved": dict(sorted(spec.kube_reserved.items())),
+        "imageGCHighThresholdPercent": spec.image_gc_high_percent,
+        "imageGCLowThresholdPercent": spec.image_gc_low_percent,
+        "containerLogMaxSize": None if size is None else f"{size}Mi",
+        "containerLogMaxFiles": spec.container_log_max_files,
+        "podPidsLimit": spec.pod_pids_limit,
+    }
+    return {key: value for key, value in wanted.items() if value not in (None, {})}
+
+
+def _shutdown(spec: KubeletSpec) -> dict[str, object]:
+    """Pods are ended in order when the machine is shut down; needs systemd-logind."""
+    return {
+        "shutdownGracePeriod": f"{spec.shutdown_s}s",
+        "shutdownGracePeriodCriticalPods": f"{spec.shutdown_critical_s}s",
+    }
+
 
 _CONTAINER: dict[str, object] = {
     "failCgroupV1": False,

@@ -145,11 +145,18 @@ LAB = [
         [*prepared_again([*MASTERS, *WORKERS]), *stamped("master", MASTERS), *GATE],
         id="a setting of HAProxy touches every machine, none of the members",
     ),
-    pytest.param(
-        {},
-        {"kubelet.maxPods": 60},
-        [*prepared_again([*MASTERS, *WORKERS]), *stamped("master", MASTERS), *GATE],
-        id="a setting of the kubelet touches every node, and the masters that keep it",
+    *(
+        pytest.param(
+            {},
+            {f"kubelet/{key}": value},
+            [*prepared_again([*MASTERS, *WORKERS]), *stamped("master", MASTERS), *GATE],
+            id=f"{key} of the kubelet touches every node, and the masters that keep it",
+        )
+        for key, value in {
+            "maxPods": 60,
+            "podPidsLimit": 1000,
+            "evictionHard": {"memory.available": "200Mi"},
+        }.items()
     ),
     pytest.param(
         {},

@@ -123,6 +123,26 @@ def test_feature_gates_come_back(gates: dict[str, bool]) -> None:
     assert given_back == {name: str(on).lower() for name, on in gates.items()}
 
 
+amounts = st.from_regex(r"[1-9][0-9]{0,5}(\.[0-9]{1,3})?(k|Ki|M|Mi|G|Gi|T|Ti)", fullmatch=True)
+parts = st.from_regex(r"[1-9][0-9]?%", fullmatch=True)
+cpus = st.from_regex(r"[1-9][0-9]{0,3}(\.[0-9]{1,3})?m?", fullmatch=True)
+
+
+@patient
+@given(amounts | parts, amounts, cpus)
+def test_amounts_stay_text(threshold: str, memory: str, cpu: str) -> None:
+    """A kubelet that meets a number where it wants text does not start."""
+    wanted = {
+        "evictionHard": {"memory.available": threshold},
+        "systemReserved": {"memory": memory, "cpu": cpu},
+    }
+    plan = lab(kubelet=wanted)
+    made = list(yaml.safe_load_all(kubeadm.init(plan, plan.masters[0])))[2]
+    assert made["evictionHard"] == {"memory.available": threshold}
+    assert made["systemReserved"] == {"memory": memory, "cpu": cpu}
+    assert f'cpu: "{cpu}"' in kubeadm.init(plan, plan.masters[0])
+
+
 @patient
 @given(dns_labels)
 def test_names_of_machines_end_where_they_end(name: str) -> None:

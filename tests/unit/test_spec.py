@@ -135,6 +135,7 @@ BAD_ADOPTED = [
     ({"pools.worker.zones": ["a"]}, "pools.worker.zones", "does nothing for adopted machines; write the zone of each in hosts"),
     ({"pools.worker.hosts.1.zone": "a\n"}, "pools.worker.hosts[1].zone", "'a\\n' is no name of a zone; use up to 63 letters, digits and - _ . between them, as 'eu-central-1a' or 'room-2'"),
     ({"pools.worker.hosts.1.zone": "a", "pools.worker.labels": {"topology.kubernetes.io/zone": "a"}}, "pools.worker.labels", "`topology.kubernetes.io/zone` stands beside the machine's zone; leave the label out"),
+    ({"kubelet.shutdownGracePeriodS": 10, "kubelet.shutdownGracePeriodCriticalPodsS": 11}, "kubelet.shutdownGracePeriodCriticalPodsS", "11 is more than shutdownGracePeriodS 10, which it is a part of"),
     ({"pools.worker.hosts": GONE}, "pools.worker.hosts", "is missing; list the machines to adopt"),
     ({"pools.worker.count": 2}, "pools.worker.count", "is for provider lab; adopted machines stand in hosts"),
     ({"pools.worker.addressOffset": 20}, "pools.worker.addressOffset", "is for provider lab; adopted machines have their own address"),
