@@ -1,6 +1,7 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
-.PHONY: help setup dev plan verify preflight bundle clean fmt check test e2e bench
+S = $(or $(STACK),dev)
+.PHONY: help setup python engine dev plan preview up outputs unseal stacks verify preflight bundle clean fmt check test e2e bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -8,17 +9,38 @@ help: ## this list
 setup: ## tools, engine, artefacts and machine image; seconds when they are there
 	@bash lab/setup.sh
 
+python: ## the Python environment alone
+	@bash lab/setup.sh python
+
+engine: ## Python environment, engine and plugins alone: all that stacks of given machines need
+	@bash lab/setup.sh engine
+
 dev: setup ## a cluster of 3 masters and 2 workers on this computer
 	@bash lab/dev.sh
 
-plan: setup ## what STACK (dev) would be, in words; needs no engine
-	@$(PY) -m stacks Pulumi.$(or $(STACK),dev).yaml
+plan: python ## what STACK (dev) would be, in words; FORMAT=text, json or markdown; PREVIOUS=stack file to compare with
+	@$(PY) -m stacks Pulumi.$(S).yaml $(if $(FORMAT),--format "$(FORMAT)") $(if $(PREVIOUS),--previous "$(PREVIOUS)")
 
-verify: ## the acceptance check on the cluster of STACK (dev)
-	@$(PY) -m operations.verify $(or $(STACK),dev)
+preview: engine ## what an up of STACK (dev) would do: plan against BASE (a git commit), engine's diff; WORDS=1: the plan alone
+	@$(PY) -m operations.preview $(S) $(if $(BASE),--base "$(BASE)") $(if $(WORDS),--words)
 
-preflight: ## look at every machine of STACK (dev) and list all its problems; changes nothing
-	@$(PY) -m operations.preflight $(or $(STACK),dev)
+up: engine ## apply STACK (dev); with APPROVED=folder of a preview only what that one said
+	@bash ci/ssh-key.sh $(PY) -m operations.up $(S) $(if $(APPROVED),--approved "$(APPROVED)")
+
+outputs: engine ## kubeconfig and inventory of STACK (dev) as files in .local/outputs
+	@$(PY) -m operations.outputs $(S)
+
+unseal: python ## the kubeconfig of STACK (dev) that was handed on sealed
+	@$(PY) -m operations.outputs --unseal $(S)
+
+stacks: python ## the stacks that any computer can work on, for a CI system
+	@$(PY) -m operations.stack_list
+
+verify: engine ## the acceptance check on the cluster of STACK (dev)
+	@bash ci/ssh-key.sh $(PY) -m operations.verify $(S)
+
+preflight: python ## look at every machine of STACK (dev) and list all its problems; changes nothing
+	@bash ci/ssh-key.sh $(PY) -m operations.preflight $(S)
 
 bundle: setup ## the air-gap bundle of the pinned versions
 	@$(PY) -m artifacts.bundle --link .local/bundle
@@ -29,7 +51,7 @@ clean: ## destroy the dev cluster and whatever this checkout left, lab images to
 fmt: ## format what can be formatted
 	@$(PY) -m ruff format . && $(PY) -m ruff check --fix . && .venv/bin/shfmt -i 2 -ci -w $$(git ls-files '*.sh')
 
-check: ## lint and types; changes nothing
+check: python ## lint and types; changes nothing
 	@$(PY) -m ruff format --check . && $(PY) -m ruff check . && $(PY) -m mypy . && .venv/bin/shfmt -i 2 -ci -d $$(git ls-files '*.sh') && .venv/bin/shellcheck -x $$(git ls-files '*.sh')
 
 test: setup ## fast tiers and the core stories on the lab

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes this computer able to run the stacks: packages, Python environment, engine and plugins, artefacts, machine image.
 # Idempotent: a second run takes seconds. Everything outside the checkout lies in KUBE_HA_CACHE.
+# With `python` or `engine` behind it only as far as that, which needs neither root nor the lab's packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=lab/engine.sh
@@ -63,18 +64,36 @@ collect() {
   [[ -z $failed ]] || die "failed:$failed (see above)" "mend what it says and run make setup again; what is done stays done"
 }
 
+toolchain() {
+  .venv/bin/python -m lab.toolchain.install || die "the engine and its plugins are not complete (see above)" "mend what it says and run the same again"
+}
+
 main() {
   local started=$SECONDS
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die "Python 3.11 or newer is needed, this is $(python3 --version)" "install it (Debian 12 and Ubuntu 24.04 have it)"
+  case ${1:-all} in
+    # What comes after these may print something for other programs, so their lines go to stderr.
+    python)
+      python_environment >&2
+      return
+      ;;
+    engine)
+      python_environment >&2
+      toolchain >&2
+      return
+      ;;
+    all) ;;
+    *) die "unknown part '$1'" "lab/setup.sh, lab/setup.sh python, or lab/setup.sh engine" ;;
+  esac
   bash lab/host.sh install # ends with the check
   python_environment
   # The image is made of packages, the rest of compiling: side by side they share the two resources.
   background "machine image" bash lab/image/build.sh
-  .venv/bin/python -m lab.toolchain.install || die "the engine and its plugins are not complete (see above)" "mend what it says and run make setup again"
+  toolchain
   background "artefacts" .venv/bin/python -m artifacts.bundle --link .local/bundle
   collect
   mkdir -p .local/bin
   ln -sfn ../bundle/bin/kubectl .local/bin/kubectl
   say "setup     complete in $((SECONDS - started)) s"
 }
-main
+main "$@"

@@ -12,8 +12,9 @@ from pathlib import Path
 from statistics import median
 
 from operations import machine, stack
+from operations.engine import StackError
 from operations.machine import Answer
-from operations.stack import Stack, StackError
+from operations.stack import Stack
 from stacks import artifacts, desired
 from stacks.artifacts import ArtifactError
 from stacks.plan import Node

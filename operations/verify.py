@@ -7,7 +7,8 @@ import sys
 
 from components.acceptance import gate_values
 from operations import machine, stack
-from operations.stack import Stack, StackError
+from operations.engine import StackError
+from operations.stack import Stack
 
 _LIMIT_S = 900
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from operations import machine, preflight, stack, verify
+from operations.engine import StackError
 from operations.machine import Answer, Hop, Target
-from operations.stack import Stack, StackError
+from operations.stack import Stack
 from tests.unit.configs import adopted, host_key, planned
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nhidden\n-----END OPENSSH PRIVATE KEY-----"

@@ -1,0 +1,125 @@
+"""`python -m operations.outputs STACK`: what a cluster gives to other programs, as files.
+
+.local/outputs/STACK/inventory.json    machines, roles, versions, how to reach them; no secret
+.local/outputs/STACK/kubeconfig        an administrator's, mode 0600
+With KUBE_HA_SEAL_KEY in the environment there is kubeconfig.sealed in the place of the last one:
+encrypted with that key, so that it can be handed on; `--unseal` makes kubeconfig of it, for a day.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from cryptography.fernet import Fernet, InvalidToken
+
+from operations.engine import Engine, StackError
+
+_FOLDER = Path(".local/outputs")
+_KEY = "KUBE_HA_SEAL_KEY"
+_SEALED_FOR_S = 24 * 3600
+_NEW_KEY = "openssl rand -base64 32 | tr '+/' '-_'"
+
+
+def main(arguments: list[str]) -> int:
+    """Write the files and name them; exit code 1 when there is no cluster or no key."""
+    parser = argparse.ArgumentParser(
+        prog="python -m operations.outputs",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("stack", help="name of the stack, as prod for Pulumi.prod.yaml")
+    parser.add_argument("--unseal", action="store_true", help="kubeconfig of kubeconfig.sealed")
+    given = parser.parse_args(arguments)
+    folder = _FOLDER / given.stack
+    try:
+        written = unseal(folder) if given.unseal else write(given.stack, folder)
+    except StackError as error:
+        sys.stderr.write(f"ERROR {error}\n")
+        return 1
+    print("\n".join(str(path) for path in written))
+    return 0
+
+
+def write(name: str, folder: Path) -> list[Path]:
+    """Inventory, and kubeconfig open or sealed; the paths. Raises StackError."""
+    outputs = Engine(name).outputs()
+    if "kubeconfig" not in outputs:
+        raise StackError(
+            f"stack {name} has no kubeconfig: it was never applied to its end\n"
+            f"  do: make up STACK={name}"
+        )
+    text = json.dumps(inventory(outputs), indent=2, sort_keys=True) + "\n"
+    paths = [_put(folder / "inventory.json", text.encode())]
+    kubeconfig = str(outputs["kubeconfig"]).encode()
+    if not os.environ.get(_KEY):
+        return [*paths, _put(folder / "kubeconfig", kubeconfig)]
+    # What an unsealed run left must not be picked up beside it.
+    (folder / "kubeconfig").unlink(missing_ok=True)
+    return [*paths, _put(folder / "kubeconfig.sealed", _seal().encrypt(kubeconfig))]
+
+
+def inventory(outputs: Mapping[str, object]) -> dict[str, object]:
+    """Endpoint, id and machines of a cluster, without keys."""
+    nodes, ssh = _mapping(outputs.get("nodes")), _mapping(outputs.get("ssh"))
+    return {
+        "endpoint": outputs.get("endpoint"),
+        "clusterId": outputs.get("clusterId"),
+        "nodes": {
+            name: {**_mapping(node), "ssh": _reached(_mapping(ssh.get(name)))}
+            for name, node in nodes.items()
+        },
+    }
+
+
+def unseal(folder: Path) -> list[Path]:
+    """kubeconfig of kubeconfig.sealed; the path. Raises StackError."""
+    sealed = folder / "kubeconfig.sealed"
+    try:
+        text = _seal().decrypt(sealed.read_bytes(), ttl=_SEALED_FOR_S)
+    except OSError as error:
+        raise StackError(
+            f"there is no sealed kubeconfig: {error}\n"
+            f"  do: make outputs with {_KEY} set, and bring the file to {sealed}"
+        ) from None
+    except InvalidToken:
+        raise StackError(
+            f"{sealed} does not open: it was sealed with another {_KEY}, more than "
+            f"{_SEALED_FOR_S // 3600} hours ago, or is damaged\n  do: make outputs again"
+        ) from None
+    return [_put(folder / "kubeconfig", text)]
+
+
+def _seal() -> Fernet:
+    try:
+        return Fernet(os.environ.get(_KEY, ""))
+    except ValueError:
+        raise StackError(
+            f"{_KEY} is no key: 32 bytes in URL-safe base64 are needed\n  do: {_NEW_KEY}"
+        ) from None
+
+
+def _reached(ssh: Mapping[str, object]) -> dict[str, object]:
+    return {key: ssh[key] for key in ("host", "port", "user", "hostKey") if key in ssh}
+
+
+def _mapping(value: object) -> dict[str, object]:
+    return {str(key): entry for key, entry in value.items()} if isinstance(value, dict) else {}
+
+
+def _put(path: Path, content: bytes) -> Path:
+    """A file that only its owner reads, from its first byte on."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.chmod(0o700)
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+        stream.write(content)
+    return path
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,198 @@
+"""`python -m operations.preview STACK`: what an `up` would do, told twice; changes nothing.
+
+First the plan in words, then the engine's own diff. Both are printed, and kept in
+.local/preview/STACK for a comment on a pull request, or for an approval.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from operations import stack
+from operations.engine import Engine, StackError
+from operations.report import Report
+from stacks import __main__ as in_words
+
+FOLDER = Path(".local/preview")
+
+# Steps that touch nothing; refresh and read happen in every preview.
+_QUIET = {"same", "read", "read-replacement", "read-discard", "refresh"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    good: bool
+    markdown: str  # of a refused one its problems
+    notes: str  # warnings, or the problems again
+
+
+def main(arguments: list[str]) -> int:
+    """Print and keep the report; exit code 1 when plan or preview is refused."""
+    parser = argparse.ArgumentParser(prog="python -m operations.preview", description=__doc__)
+    parser.add_argument("stack", help="name of the stack, as prod for Pulumi.prod.yaml")
+    parser.add_argument("--base", help="git commit whose stack file the plan is compared with")
+    parser.add_argument("--words", action="store_true", help="plan only: no engine, no secrets")
+    given = parser.parse_args(arguments)
+    try:
+        report = make(given.stack, base=given.base, ask_engine=not given.words)
+    except StackError as error:
+        sys.stderr.write(f"ERROR {error}\n")
+        # For the comment: a report of before would tell something else.
+        Report.broken(str(error)).write(FOLDER / given.stack)
+        return 1
+    report.write(FOLDER / given.stack)
+    print(report.text())
+    return 0 if report.good else 1
+
+
+def make(name: str, *, base: str | None = None, ask_engine: bool = True) -> Report:
+    """The report on Pulumi.<name>.yaml as it lies here. Raises StackError.
+
+    The plan is compared with `base`, else with what the engine knows to be applied, else with
+    nothing: then all of the cluster is new.
+    """
+    told = _against(base, name) if base else _in_words(name)
+    if not told.words_good or not ask_engine:
+        return told
+    try:
+        engine = Engine(name)
+        engine.keep_state(in_lab=stack.plan_of(name).in_lab)
+        if not engine.knows_stack():
+            there = (
+                f"There is no stack {name} in {engine.backend} yet: its first up makes it all.\n"
+            )
+            return told.with_preview(there, good=True)
+        if not base:
+            told = _in_words(name, _applied(engine))
+        return _with_diff(told, engine) if told.words_good else told
+    except StackError as error:
+        return told.with_preview("", problems=f"ERROR {error}\n", good=False)
+
+
+def _applied(engine: Engine) -> str | None:
+    """What the stack remembers of its last success. Raises StackError."""
+    applied = engine.outputs().get("applied")
+    return applied if isinstance(applied, str) else None
+
+
+def _against(base: str, name: str) -> Report:
+    """The plan against the stack file of a commit. Raises StackError."""
+    before = _of_commit(base, name)
+    if before is None:
+        return _in_words(name)
+    with _kept(before, name) as file:
+        usable = _plan(str(file)).good
+    if usable:
+        return _in_words(name, before)
+    # A change that mends the file must not be refused for what it mends.
+    told = _in_words(name)
+    note = f"*Pulumi.{name}.yaml of {base} is refused itself: compared with nothing.*\n\n"
+    return replace(told, words=note + told.words)
+
+
+def _in_words(name: str, previous: str | None = None) -> Report:
+    """The plan against a stack file, or a memory, of before; None: there was nothing."""
+    file = f"Pulumi.{name}.yaml"
+    if previous is None:
+        told = _plan(file)
+    else:
+        with _kept(previous, name) as before:
+            told = _plan(file, "--previous", str(before))
+    # Of a refused plan these are the problems, which are in the Markdown too.
+    warnings = f"\n```text\n{told.notes}```\n" if told.good and told.notes else ""
+    return Report(words=told.markdown + warnings, words_good=told.good)
+
+
+@contextmanager
+def _kept(text: str, name: str) -> Iterator[Path]:
+    """A file for as long as it is needed, by the stack file's own name: that shows in messages."""
+    with tempfile.TemporaryDirectory(prefix="kube-ha-") as folder:
+        file = Path(folder) / f"Pulumi.{name}.yaml"
+        file.write_text(text)
+        yield file
+
+
+def _plan(*arguments: str) -> _Plan:
+    """What `python -m stacks` says, as Markdown."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = in_words.main(["--format", "markdown", *arguments])
+    return _Plan(good=code == 0, markdown=out.getvalue(), notes=err.getvalue())
+
+
+def _of_commit(commit: str, name: str) -> str | None:
+    """The stack file as it was in a commit of this repository; None when it was not there."""
+    file = f"Pulumi.{name}.yaml"
+    known = _git("rev-parse", "--quiet", "--verify", "--end-of-options", f"{commit}^{{commit}}")
+    if known.returncode:
+        raise StackError(
+            f"git knows no commit {commit} here\n"
+            "  do: fetch it (a CI system's checkout is often of one commit only), or leave BASE out"
+        )
+    sha = known.stdout.decode().strip()
+    if _git("cat-file", "-e", f"{sha}:{file}").returncode:
+        return None
+    return _git("show", f"{sha}:{file}").stdout.decode(errors="replace")
+
+
+def _git(*words: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(["git", *words], capture_output=True, check=False)
+
+
+def _with_diff(told: Report, engine: Engine) -> Report:
+    """The report with what the engine says to it."""
+    with tempfile.TemporaryDirectory(prefix="kube-ha-") as folder, _unchanged(engine.stack):
+        log = Path(folder) / "events"
+        done = engine.run(
+            "preview",
+            "--diff",
+            "--color=never",
+            # A link to the state of a bucket is signed: whoever reads it can fetch the state.
+            "--suppress-permalink=true",
+            f"--event-log={log}",
+            extra={"PULUMI_DEBUG_COMMANDS": "true"},  # else it does not know --event-log
+        )
+        steps = _steps(log)
+    good = done.returncode == 0
+    return told.with_preview(done.stdout, problems=done.stderr, good=good, steps=steps)
+
+
+@contextmanager
+def _unchanged(name: str) -> Iterator[None]:
+    """Leave the stack file as it is: into one without a salt the engine writes a new one."""
+    file = Path(f"Pulumi.{name}.yaml")
+    before = file.read_bytes()
+    try:
+        yield
+    finally:
+        if file.read_bytes() != before:
+            file.write_bytes(before)
+
+
+def _steps(log: Path) -> tuple[str, ...]:
+    """Every step but the quiet ones, sorted: what is done to which resource, by which inputs.
+
+    Without values, as some are made anew in every run.
+    """
+    found = set()
+    for line in log.read_text().splitlines() if log.exists() else ():
+        step = json.loads(line).get("resourcePreEvent", {}).get("metadata")
+        # Default providers are made and replaced by the way, and do nothing by themselves.
+        if step and step["op"] not in _QUIET and not step["type"].startswith("pulumi:providers:"):
+            changed = sorted(step.get("detailedDiff") or step.get("diffs") or ())
+            why = f"  [{', '.join(changed)}]" if changed else ""
+            found.add(f"{step['op']}  {step['type']}  {step['urn'].rpartition('::')[2]}{why}")
+    return tuple(sorted(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,92 @@
+"""`python -m operations.up STACK`: apply a stack, and only the approved plan where one is given."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from pathlib import Path
+
+from operations import preview, stack
+from operations.engine import Engine, StackError
+from operations.report import Report
+
+
+def main(arguments: list[str]) -> int:
+    """Become the engine's `up`; exit code 1 when that is refused."""
+    parser = argparse.ArgumentParser(prog="python -m operations.up", description=__doc__)
+    parser.add_argument("stack", help="name of the stack, as prod for Pulumi.prod.yaml")
+    parser.add_argument(
+        "--approved",
+        type=Path,
+        metavar="FOLDER",
+        help="report of the preview that was approved: anything else is not applied",
+    )
+    given = parser.parse_args(arguments)
+    try:
+        engine = Engine(given.stack)
+        engine.keep_state(in_lab=stack.plan_of(given.stack).in_lab)
+        _find_stack(engine)
+        if given.approved is not None:
+            check(_approved(given.approved), preview.make(given.stack))
+        engine.become("up", "--yes", "--skip-preview", "--suppress-permalink=true")
+    except StackError as error:
+        sys.stderr.write(f"ERROR {error}\n")
+    return 1
+
+
+def check(approved: Report, now: Report) -> None:
+    """Raises StackError unless an `up` would do now what was approved."""
+    if not now.good:
+        raise StackError(f"nothing is applied: the preview is refused now\n{now.text()}")
+    if now.digest == approved.digest:
+        print(f"as approved: {now.counts} (digest {now.digest})", flush=True)
+        return
+    changed = difflib.unified_diff(_lines(approved), _lines(now), "approved", "now", lineterm="")
+    raise StackError(
+        "nothing is applied: this is no longer the plan that was approved\n"
+        + "\n".join(changed)
+        + "\n  do: see who changed the cluster since, then preview and approve again"
+    )
+
+
+def _lines(report: Report) -> list[str]:
+    return [*report.words.splitlines(), *report.steps]
+
+
+def _approved(folder: Path) -> Report:
+    try:
+        approved = Report.read(folder)
+    except OSError as error:
+        raise StackError(
+            f"{folder} is no report of a preview ({error})\n  do: APPROVED=.local/preview/STACK"
+        ) from None
+    if approved.preview_good:
+        return approved
+    raise StackError(
+        f"{folder} is the report of a preview that was refused, or of a plan without a preview\n"
+        "  do: mend the config, preview and approve again"
+    )
+
+
+def _find_stack(engine: Engine) -> None:
+    """See that the backend has the stack. In this checkout's own it is made.
+
+    Elsewhere only by a person: in a bucket that is empty because its URL has a slip, a new stack
+    would make a second cluster's keys.
+    """
+    if engine.knows_stack():
+        return
+    if not engine.own_backend:
+        raise StackError(
+            f"{engine.backend} has no stack {engine.stack}\n"
+            f"  do: see that this is the right backend; for a new cluster, once and by hand: "
+            f"pulumi stack init {engine.stack} (docs/ci.md)"
+        )
+    done = engine.run("stack", "select", "--create")
+    if done.returncode:
+        raise StackError(f"stack {engine.stack} cannot be made: {done.stderr.strip()}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

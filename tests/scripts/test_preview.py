@@ -1,0 +1,300 @@
+"""A preview for people, and an up that applies what was approved or nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.scripts.project import Project, project
+from tests.unit.configs import GONE, host
+
+FOUR_WORKERS = {"pools.worker.hosts": [host("worker", ordinal) for ordinal in (1, 2, 3, 4)]}
+TOO_FEW = {"pools.master": GONE}
+STEPS = (
+    ("same", "command:remote:Command", "prod-worker-1-node"),
+    ("create", "command:remote:Command", "prod-worker-3-node"),
+    ("update", "command:remote:Command", "prod-gate"),
+)
+
+
+@pytest.fixture
+def prod(tmp_path: Path) -> Project:
+    return project(tmp_path)
+
+
+def preview(prod: Project, *words: str, fails: bool = False, **extra: str) -> str:
+    return prod.run("operations.preview", "prod", *words, fails=fails, **extra)
+
+
+def report(prod: Project, name: str) -> str:
+    return prod.read(f".local/preview/prod/{name}")
+
+
+def test_plan_and_diff_are_told_and_kept(prod: Project) -> None:
+    prod.wants(FOUR_WORKERS)
+    prod.says(diff="+ prod-worker-3-node\n", problems="a note\n")
+    prod.steps(*STEPS)
+    told = preview(prod, "--base", "HEAD")
+    assert "worker-3, worker-4" in report(prod, "plan.md")
+    assert report(prod, "preview.txt") == "+ prod-worker-3-node\n"
+    assert report(prod, "problems.txt") == "a note\n"
+    assert report(prod, "status") == "plan good\npreview good\nsteps 1 create, 1 update\n"
+    for text in (
+        "worker-3, worker-4",
+        "+ prod-worker-3-node",
+        "a note",
+        "steps: 1 create, 1 update",
+    ):
+        assert text in told
+
+
+def test_the_plan_is_compared_with_the_commit_and_not_with_the_work_tree(prod: Project) -> None:
+    assert "nothing to do" in preview(prod, "--base", "HEAD", "--words")
+    prod.wants(FOUR_WORKERS)
+    assert "worker-4" in preview(prod, "--base", "HEAD", "--words")
+    prod.commit()
+    assert "nothing to do" in preview(prod, "--base", "HEAD", "--words")
+    assert "worker-4" in preview(prod, "--base", "HEAD^", "--words")
+
+
+def test_a_stack_that_the_commit_does_not_know_is_all_new(prod: Project) -> None:
+    prod.wants(stack="new")
+    told = prod.run("operations.preview", "new", "--base", "HEAD", "--words")
+    assert "cluster prod will be made" in told
+
+
+def test_a_commit_that_git_does_not_know_is_told_in_the_report_too(prod: Project) -> None:
+    preview(prod, "--words")
+    for unknown in ("origin/main", "--all"):
+        told = preview(prod, f"--base={unknown}", "--words", fails=True)
+        assert f"ERROR git knows no commit {unknown} here" in told
+        assert f"git knows no commit {unknown}" in report(prod, "plan.md")
+        assert "plan refused" in report(prod, "status")
+
+
+def test_a_change_that_mends_a_refused_file_is_not_refused_for_it(prod: Project) -> None:
+    prod.wants(TOO_FEW)
+    prod.commit()
+    prod.wants()
+    told = preview(prod, "--base", "HEAD")
+    assert "Pulumi.prod.yaml of HEAD is refused itself: compared with nothing" in told
+    assert "cluster prod will be made" in told
+
+
+def test_an_edit_that_the_running_cluster_forbids_is_refused_without_the_engine(
+    prod: Project,
+) -> None:
+    prod.wants({"cluster.name": "other"})
+    told = preview(prod, "--base", "HEAD", "--words", fails=True)
+    assert "cannot change from 'prod' to 'other'" in told
+
+
+def test_without_a_commit_the_plan_is_compared_with_what_is_applied(prod: Project) -> None:
+    assert "cluster prod will be made" in preview(prod)
+    prod.applied()
+    assert "nothing to do" in preview(prod)
+    prod.wants(FOUR_WORKERS)
+    assert "worker-4" in preview(prod)
+
+
+def test_a_refused_config_asks_no_engine_and_fails(prod: Project) -> None:
+    prod.wants(TOO_FEW)
+    preview(prod, fails=True)
+    assert prod.calls == []
+    assert "no machine has role master" in report(prod, "plan.md")
+    assert report(prod, "status") == "plan refused\npreview none\nsteps no change\n"
+
+
+def test_what_the_engine_refuses_fails_and_is_kept(prod: Project) -> None:
+    prod.says(code="1", problems="Pulumi.prod.yaml: 1 problem, nothing was touched\n")
+    preview(prod, fails=True)
+    assert report(prod, "problems.txt") == "Pulumi.prod.yaml: 1 problem, nothing was touched\n"
+    assert report(prod, "status").startswith("plan good\npreview refused\n")
+
+
+def test_a_backend_that_does_not_answer_is_told_beside_the_plan(prod: Project) -> None:
+    prod.says(**{"bin/pulumi": "#!/bin/bash\necho 'error: no credentials' >&2; exit 1\n"})
+    told = preview(prod, fails=True)
+    assert "cluster prod will be made" in told
+    assert "stack prod cannot be read: error: no credentials" in report(prod, "problems.txt")
+
+
+def test_a_stack_that_the_backend_does_not_have_is_no_error(prod: Project) -> None:
+    (prod.folder / "stack").unlink()
+    assert "There is no stack prod in s3://states yet" in preview(prod)
+    assert [call for call in prod.calls if call.startswith("preview")] == []
+
+
+def test_the_words_alone_need_no_engine_and_no_backend(prod: Project) -> None:
+    preview(prod, "--words", PULUMI_BACKEND_URL="", CI="true")
+    assert prod.calls == []
+    assert report(prod, "status") == "plan good\npreview none\nsteps no change\n"
+
+
+def test_the_stack_file_stays_as_it_is(prod: Project) -> None:
+    before = prod.read("Pulumi.prod.yaml")
+    preview(prod)
+    assert prod.read("Pulumi.prod.yaml") == before
+
+
+def test_no_link_to_the_state_is_asked_for(prod: Project) -> None:
+    preview(prod)
+    (call,) = (call for call in prod.calls if call.startswith("preview"))
+    assert "--suppress-permalink=true" in call.split()
+
+
+def test_the_digest_is_of_plan_and_steps_in_any_order(prod: Project) -> None:
+    digests = []
+    for steps in (STEPS, STEPS[::-1], (*STEPS, ("same", "x:y:Z", "more")), STEPS[:2], ()):
+        prod.steps(*steps)
+        preview(prod)
+        digests.append(report(prod, "digest"))
+    assert len(set(digests[:3])) == 1
+    assert len(set(digests)) == 3
+    prod.wants(FOUR_WORKERS)
+    preview(prod)
+    assert report(prod, "digest") not in digests
+
+
+def test_steps_are_told_with_the_inputs_that_change(prod: Project) -> None:
+    prod.steps(*STEPS, ("create", "pulumi:providers:tls", "default_5_6_2"), ("read", "a:b:C", "d"))
+    preview(prod)
+    assert report(prod, "steps.txt").splitlines() == [
+        "create  command:remote:Command  prod-worker-3-node",
+        "update  command:remote:Command  prod-gate  [stdin]",
+    ]
+
+
+@pytest.mark.parametrize("module", ["operations.preview", "operations.up"])
+def test_a_runner_is_not_trusted_with_the_only_state(prod: Project, module: str) -> None:
+    told = prod.run(module, "prod", fails=True, PULUMI_BACKEND_URL="", CI="true")
+    assert "a CI runner forgets that" in told
+    assert "do: set PULUMI_BACKEND_URL" in told
+    assert prod.calls == []
+
+
+def test_up_becomes_the_engine_so_that_signals_reach_it(prod: Project) -> None:
+    command = [sys.executable, "-m", "operations.up", "prod"]
+    with subprocess.Popen(
+        command, cwd=prod.folder, env=prod.environment(), stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.communicate(timeout=60)[0] == "applied\n"
+    assert int(prod.read("pid")) == process.pid
+    assert prod.calls[-1].startswith("up --yes --skip-preview --suppress-permalink=true")
+
+
+@pytest.fixture
+def approved(prod: Project) -> Project:
+    """The report of a preview with steps lies in `approved`."""
+    prod.wants(FOUR_WORKERS)
+    prod.steps(*STEPS)
+    preview(prod)
+    (prod.folder / ".local/preview/prod").rename(prod.folder / "approved")
+    return prod
+
+
+def up(prod: Project, *, fails: bool = False) -> str:
+    return prod.run("operations.up", "prod", "--approved", "approved", fails=fails)
+
+
+def test_the_approved_plan_is_applied(approved: Project) -> None:
+    digest = approved.read("approved/digest").strip()
+    assert up(approved) == f"as approved: 1 create, 1 update (digest {digest})\napplied\n"
+
+
+def test_a_cluster_that_changed_since_the_approval_is_left_alone(approved: Project) -> None:
+    approved.steps(*STEPS, ("delete", "command:remote:Command", "prod-worker-1-node"))
+    told = up(approved, fails=True)
+    assert "this is no longer the plan that was approved" in told
+    assert "+delete  command:remote:Command  prod-worker-1-node" in told
+    assert not [call for call in approved.calls if call.startswith("up")]
+
+
+def test_a_config_that_changed_since_the_approval_is_not_applied(approved: Project) -> None:
+    approved.wants()
+    assert "no longer the plan that was approved" in up(approved, fails=True)
+    approved.wants(TOO_FEW)
+    assert "no machine has role master" in up(approved, fails=True)
+    assert not [call for call in approved.calls if call.startswith("up")]
+
+
+def test_a_preview_that_is_refused_by_now_is_not_applied(approved: Project) -> None:
+    approved.says(code="1", problems="the engine says no\n")
+    told = up(approved, fails=True)
+    assert "nothing is applied: the preview is refused now" in told
+    assert "the engine says no" in told
+
+
+@pytest.mark.parametrize("words", [("--words",), ()])
+def test_only_a_good_preview_can_be_an_approval(prod: Project, words: tuple[str, ...]) -> None:
+    prod.says(code="0" if words else "1")
+    preview(prod, *words, fails=not words)
+    (prod.folder / ".local/preview/prod").rename(prod.folder / "approved")
+    prod.says(code="0")
+    assert "refused, or of a plan without a preview" in up(prod, fails=True)
+
+
+def test_an_approval_that_is_not_there_is_told(prod: Project) -> None:
+    assert "approved is no report of a preview" in up(prod, fails=True)
+    assert not [call for call in prod.calls if call.startswith("up")]
+
+
+def test_a_stack_is_not_made_in_a_backend_that_may_be_the_wrong_one(prod: Project) -> None:
+    (prod.folder / "stack").unlink()
+    told = prod.run("operations.up", "prod", fails=True)
+    assert "s3://states has no stack prod" in told
+    assert "pulumi stack init prod" in told
+    assert all(call.startswith("stack output") for call in prod.calls)
+
+
+def test_in_the_checkouts_own_backend_it_is_made(prod: Project) -> None:
+    (prod.folder / "stack").unlink()
+    prod.says(**{".env": "export PULUMI_BACKEND_URL=file://here\n"})
+    prod.run("operations.up", "prod", PULUMI_BACKEND_URL="")
+    assert prod.calls[-2].startswith("stack select --create")
+    assert prod.calls[-1].startswith("up ")
+    assert "PULUMI_BACKEND_URL=file://here" in prod.read("environment").splitlines()
+
+
+def test_the_engine_gets_no_empty_settings(prod: Project) -> None:
+    """CI systems hand over secrets that do not exist as empty texts."""
+    (prod.folder / "empty").write_text("")
+    given = prod.environment() | {
+        "PULUMI_PARALLEL": "",
+        "PULUMI_ACCESS_TOKEN": "",
+        "PULUMI_CONFIG_PASSPHRASE": "",
+        "PULUMI_CONFIG_PASSPHRASE_FILE": "passphrase",
+        "AWS_REGION": "",
+    }
+    command = [sys.executable, "-m", "operations.up", "prod"]
+    subprocess.run(command, cwd=prod.folder, env=given, check=True, capture_output=True)
+    seen = dict(line.partition("=")[::2] for line in prod.read("environment").splitlines())
+    for name in ("PULUMI_PARALLEL", "PULUMI_ACCESS_TOKEN", "PULUMI_CONFIG_PASSPHRASE"):
+        assert name not in seen
+    assert seen["PULUMI_CONFIG_PASSPHRASE_FILE"] == "passphrase"
+    assert seen["PULUMI_HOME"] == str(prod.folder / ".local/pulumi")
+    assert seen["PATH"].startswith(f"{prod.folder}/.local/bin:")
+
+
+def test_an_empty_passphrase_is_one(prod: Project) -> None:
+    given = prod.environment() | {"PULUMI_CONFIG_PASSPHRASE": "", "PULUMI_HOME": "/elsewhere"}
+    command = [sys.executable, "-m", "operations.up", "prod"]
+    subprocess.run(command, cwd=prod.folder, env=given, check=True, capture_output=True)
+    seen = prod.read("environment").splitlines()
+    assert "PULUMI_CONFIG_PASSPHRASE=" in seen
+    assert "PULUMI_HOME=/elsewhere" in seen
+
+
+def test_any_computer_can_work_on_all_stacks_but_labs(prod: Project) -> None:
+    lab = {"config": {"kube-ha:machines": {"provider": "lab"}}}
+    prod.says(**{"Pulumi.dev.yaml": json.dumps(lab), "Pulumi.broken.yaml": "config: ["})
+    assert prod.run("operations.stack_list") == 'stacks=["broken", "prod"]\n'
+
+
+def test_a_name_that_a_shell_would_read_is_refused(prod: Project) -> None:
+    prod.says(**{"Pulumi.$(id).yaml": "config: {}"})
+    assert "no names of stacks: ['$(id)']" in prod.run("operations.stack_list", fails=True)
