@@ -16,10 +16,12 @@ from stacks.spec import Spec, SpecError, load
 from stacks.stack_file import StackFileError, from_engine, read
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = sorted([*ROOT.glob("examples/*.yaml"), ROOT / "Pulumi.dev.yaml", ROOT / "Pulumi.prod.yaml"])
+STACKS = [ROOT / f"Pulumi.{stack}.yaml" for stack in ("dev", "staging", "prod")]
+FILES = sorted([*ROOT.glob("examples/*.yaml"), *STACKS])
 TOPOLOGIES = {
     "Pulumi.dev.yaml": (3, 3, 2),
     "Pulumi.prod.yaml": (3, 3, 3),
+    "Pulumi.staging.yaml": (3, 3, 1),
     "adopted.yaml": (3, 3, 2),
     "separate-etcd.yaml": (3, 2, 1),
     "single.yaml": (1, 1, 1),
