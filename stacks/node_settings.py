@@ -1,4 +1,4 @@
-"""Config sections of the software on every node: kubelet, and where it is fetched from."""
+"""Config sections of the software on every node: kubelet, containerd, where it comes from."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pydantic import Field
 
 from stacks.fields import (
     BaseUrl,
+    Endpoint,
     FeatureGate,
     FilePath,
     NoProxy,
@@ -86,6 +87,24 @@ class KubeletSpec(Section):
         """From which use of the disk to which, the kubelet's own numbers where none is said."""
         high, low = self.image_gc_high_percent, self.image_gc_low_percent
         return 85 if high is None else high, 80 if low is None else low
+
+
+# Of every image that the product itself runs.
+OWN_REGISTRIES = ("ghcr.io", "registry.k8s.io")
+
+
+class RuntimeSpec(Section):
+    registry_mirrors: dict[Endpoint, tuple[Url, ...]] = Field(
+        default_factory=dict,
+        description="by registry (docker.io) the mirrors that are asked first, in this order; a "
+        "URL with a path ends with what stands before an image's name there",
+    )
+    max_concurrent_downloads: Annotated[int, Field(ge=1, le=100)] | None = Field(
+        None, description="layers of one image that are fetched side by side; default: 3"
+    )
+    log_level: Literal["debug", "info", "warn", "error"] | None = Field(
+        None, description="what containerd writes to the journal; default: info"
+    )
 
 
 class MirrorSpec(Section):

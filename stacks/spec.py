@@ -37,7 +37,7 @@ from stacks.fields import (
     Zone,
 )
 from stacks.inventory import ZONE_LABEL
-from stacks.node_settings import KubeletSpec, MirrorSpec, ProxySpec
+from stacks.node_settings import KubeletSpec, MirrorSpec, ProxySpec, RuntimeSpec
 from stacks.problems import Problem
 from stacks.settings import (
     ConvergeSpec,
@@ -187,6 +187,7 @@ class Spec(Section):
         ControlPlaneSpec(), description="API server, controller manager, scheduler"
     )
     kubelet: KubeletSpec = Field(KubeletSpec(), description="kubelet on every node")
+    runtime: RuntimeSpec = Field(RuntimeSpec(), description="containerd on every node")
     pki: PkiSpec = Field(PkiSpec(), description="lifetimes of certificates")
     mirror: MirrorSpec | None = Field(
         None, description="where nodes fetch from; default: the lab's own mirror, else upstream"

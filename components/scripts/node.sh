@@ -4,6 +4,8 @@
 #   CONTAINERD_CONFIG, CONTAINERD_UNIT, CONTAINERD_PROXY (may be empty), REGISTRY_HOSTS (lines "host<TAB>base64 of hosts.toml"), KUBELET_UNIT, KUBELET_DROPIN, HAPROXY_CFG,
 #   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES.
 # Owns: the units containerd, kubelet and haproxy, and the files named above.
+CERTS=/etc/containerd/certs.d
+
 artefact() { # artefact NAME: sets url and sum
   url="" sum=""
   read -r url sum < <(awk -v name="$1" '$1 == name {print $2, $3}' <<<"$ARTEFACTS") || true # not among this node's artefacts: both stay empty
@@ -34,8 +36,31 @@ kernel() {
   sysctl -q -p /etc/sysctl.d/90-kube-ha.conf
 }
 
+# Read by containerd at every pull: no restart needed. One of a mirror that left the config would go on sending pulls there; those that
+# are not ours stay.
+registries() {
+  local host text known wanted list=$STATE/registries
+  wanted=$(awk -F'\t' 'NF {print $1}' <<<"$REGISTRY_HOSTS" | sort)
+  known=$'ghcr.io\nregistry.k8s.io' # what may be there from before there was a list
+  if [[ -f $list ]]; then known=$(<"$list"); fi
+  # Before they are written: whatever a killed run leaves is known to the next one.
+  awk NF <<<"$known"$'\n'"$wanted" | sort -u | put 644 "$list"
+  while IFS=$'\t' read -r host text; do
+    if [[ -z $host ]]; then continue; fi
+    text=$(base64 -d <<<"$text")
+    put 644 "$CERTS/$host/hosts.toml" <<<"$text"
+  done <<<"$REGISTRY_HOSTS"
+  for host in $known; do
+    if [[ $'\n'$wanted$'\n' == *$'\n'"$host"$'\n'* || ! -e $CERTS/$host/hosts.toml ]]; then continue; fi
+    rm -f "$CERTS/$host/hosts.toml"
+    changes=$((changes + 1))
+    log "removed $CERTS/$host/hosts.toml"
+  done
+  awk NF <<<"$wanted" | put 644 "$list"
+}
+
 runtime() {
-  local url sum host text
+  local url sum
   artefact containerd
   install_archive containerd "$url" "$sum" /usr/local 0
   artefact runc
@@ -44,15 +69,7 @@ runtime() {
   install_archive cni-plugins "$url" "$sum" /opt/cni/bin 0
   mkdir -p /etc/cni/net.d
   put 644 /etc/containerd/config.toml <<<"$CONTAINERD_CONFIG"
-  # Read by containerd at every pull: no restart needed. One of a mirror that left the config would go on sending pulls there.
-  for host in ghcr.io registry.k8s.io; do
-    if [[ $'\n'$REGISTRY_HOSTS != *$'\n'"$host"$'\t'* ]]; then rm -f "/etc/containerd/certs.d/$host/hosts.toml"; fi
-  done
-  while IFS=$'\t' read -r host text; do
-    if [[ -z $host ]]; then continue; fi
-    text=$(base64 -d <<<"$text")
-    put 644 "/etc/containerd/certs.d/$host/hosts.toml" <<<"$text"
-  done <<<"$REGISTRY_HOSTS"
+  registries
   put 644 /etc/systemd/system/containerd.service <<<"$CONTAINERD_UNIT"
   if [[ -n $CONTAINERD_PROXY ]]; then
     put 600 /etc/systemd/system/containerd.service.d/proxy.conf <<<"$CONTAINERD_PROXY"
@@ -66,7 +83,7 @@ runtime() {
 # A container really runs here, before anything relies on it.
 prove_runtime() {
   if [[ -f $STATE/runtime-proof && $(<"$STATE/runtime-proof") == "$PAUSE_IMAGE" ]]; then return; fi
-  wait_for 120 "image $PAUSE_IMAGE pulled" ctr -n k8s.io images pull --hosts-dir /etc/containerd/certs.d "$PAUSE_IMAGE"
+  wait_for 120 "image $PAUSE_IMAGE pulled" ctr -n k8s.io images pull --hosts-dir "$CERTS" "$PAUSE_IMAGE"
   ctr -n k8s.io tasks kill -s SIGKILL kube-ha-proof >/dev/null 2>&1 || true # nothing is left over on the first try
   ctr -n k8s.io tasks rm -f kube-ha-proof >/dev/null 2>&1 || true
   ctr -n k8s.io containers rm kube-ha-proof >/dev/null 2>&1 || true

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from stacks.node_settings import OWN_REGISTRIES
 from stacks.plan import Plan
-
-UPSTREAM_REGISTRIES = ("ghcr.io", "registry.k8s.io")  # of every image the product itself runs
 
 _CONFIG = """\
 version = 4
@@ -26,6 +25,16 @@ version = 4
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
   SystemdCgroup = true
+{more}"""
+
+_DOWNLOADS = """
+[plugins."io.containerd.transfer.v1.local"]
+  max_concurrent_downloads = {downloads}
+"""
+
+_LOG = """
+[debug]
+  level = "{level}"
 """
 
 # A container may not lower an OOM score: without this no pod sandbox starts.
@@ -67,20 +76,36 @@ OOMScoreAdjust=-999
 def config(plan: Plan) -> str:
     """/etc/containerd/config.toml, for containerd 2.3 (config version 4)."""
     oom = _OOM if plan.containers else ""
-    return _CONFIG.format(pause=plan.versions.pause, oom=oom)
+    spec = plan.spec.runtime
+    more = ""
+    if spec.max_concurrent_downloads is not None:
+        # Of the service that pulls; the key of that name in the CRI plugin makes it use another.
+        more += _DOWNLOADS.format(downloads=spec.max_concurrent_downloads)
+    if spec.log_level is not None:
+        more += _LOG.format(level=spec.log_level)
+    return _CONFIG.format(pause=plan.versions.pause, oom=oom, more=more)
 
 
 def hosts(plan: Plan) -> dict[str, str]:
     """/etc/containerd/certs.d/<upstream registry>/hosts.toml by upstream registry.
 
-    Empty without a mirror: containerd then asks upstream. The mirror is the server itself and no
-    `[host]` before it: containerd asks the server last, so upstream there would be a way around
-    the mirror, and without `server` it takes upstream for it (containerd's hosts.md).
+    One that is not here is asked itself. The mirror of our own images is the server and no `[host]`
+    before it: containerd asks the server last, so upstream there would be a way around the mirror,
+    and without `server` it takes upstream for it (containerd's hosts.md). That is what the user's
+    mirrors are for: they may fail.
     """
-    if plan.mirror is None:
-        return {}
-    text = f'server = "{plan.mirror.registry}"\ncapabilities = ["pull", "resolve"]\n'
-    return dict.fromkeys(UPSTREAM_REGISTRIES, text)
+    own = {}
+    if plan.mirror is not None:
+        text = f'server = "{plan.mirror.registry}"\ncapabilities = ["pull", "resolve"]\n'
+        own = dict.fromkeys(OWN_REGISTRIES, text)
+    mirrors = sorted(plan.spec.runtime.registry_mirrors.items())
+    return own | {host: "\n".join(map(_mirror, urls)) for host, urls in mirrors}
+
+
+def _mirror(url: str) -> str:
+    text = f'[host."{url}"]\n  capabilities = ["pull", "resolve"]\n'
+    # The path is the whole of it then, without /v2 behind.
+    return text + ("  override_path = true\n" if urlsplit(url).path else "")
 
 
 def unit(plan: Plan) -> str:

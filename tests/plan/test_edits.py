@@ -145,6 +145,12 @@ LAB = [
         [*prepared_again([*MASTERS, *WORKERS]), *stamped("master", MASTERS), *GATE],
         id="a setting of HAProxy touches every machine, none of the members",
     ),
+    pytest.param(
+        {},
+        {"runtime/registryMirrors": {"docker.io": ["https://mirror.example.com"]}},
+        [*prepared_again([*MASTERS, *WORKERS]), *stamped("master", MASTERS), *GATE],
+        id="a mirror of a registry touches every node",
+    ),
     *(
         pytest.param(
             {},

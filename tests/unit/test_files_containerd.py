@@ -59,6 +59,42 @@ def test_every_image_of_ours_comes_from_the_mirror_and_from_nowhere_else() -> No
         }
 
 
+def test_the_users_mirrors_are_asked_before_the_registry_itself() -> None:
+    mirrors = {
+        "docker.io": ["https://mirror.example.com", "http://10.0.0.9:5000"],
+        "quay.io:443": ["https://harbor.example.com/v2/quay"],
+    }
+    plan = lab(runtime={"registryMirrors": mirrors})
+    files = containerd.hosts(plan)
+    assert list(files) == ["ghcr.io", "registry.k8s.io", "docker.io", "quay.io:443"]
+    assert {host: files[host] for host in ("ghcr.io", "registry.k8s.io")} == containerd.hosts(lab())
+    hub = tomllib.loads(files["docker.io"])
+    capabilities = ["pull", "resolve"]
+    assert list(hub["host"].items()) == [
+        ("https://mirror.example.com", {"capabilities": capabilities}),
+        ("http://10.0.0.9:5000", {"capabilities": capabilities}),
+    ]
+    # Without it the registry itself comes last.
+    assert "server" not in hub
+    quay = tomllib.loads(files["quay.io:443"])["host"]["https://harbor.example.com/v2/quay"]
+    assert quay == {"capabilities": capabilities, "override_path": True}
+
+
+def test_without_a_mirror_of_ours_our_registries_may_have_others() -> None:
+    files = containerd.hosts(adopted(runtime={"registryMirrors": {"ghcr.io": ["https://m"]}}))
+    assert files == {"ghcr.io": '[host."https://m"]\n  capabilities = ["pull", "resolve"]\n'}
+
+
+def test_settings_come_from_the_config(tmp_path: Path) -> None:
+    plan = lab(runtime={"maxConcurrentDownloads": 8, "logLevel": "warn"})
+    dumped = tomllib.loads(_dumped(containerd.config(plan), tmp_path))
+    assert dumped["debug"]["level"] == "warn"
+    assert dumped["plugins"]["io.containerd.transfer.v1.local"]["max_concurrent_downloads"] == 8
+    # The CRI plugin's own key of that name would make it pull in another way.
+    assert dumped["plugins"][IMAGES]["max_concurrent_downloads"] == 3
+    assert containerd.config(plan).startswith(containerd.config(lab()))
+
+
 def test_without_mirror_upstream_is_asked() -> None:
     assert containerd.hosts(adopted()) == {}
 
@@ -78,9 +114,10 @@ def test_proxy_is_not_asked_for_the_cluster_itself() -> None:
     ]
 
 
-def test_containerd_reads_what_was_meant(tmp_path: Path) -> None:
+def _dumped(text: str, tmp_path: Path) -> str:
+    """What containerd itself makes of a config."""
     path = tmp_path / "config.toml"
-    path.write_text(containerd.config(lab()))
+    path.write_text(text)
     done = subprocess.run(
         [program("containerd", tmp_path), "--config", path, "config", "dump"],
         capture_output=True,
@@ -89,7 +126,11 @@ def test_containerd_reads_what_was_meant(tmp_path: Path) -> None:
         timeout=30,
     )
     assert "warn" not in done.stderr.lower(), done.stderr
-    plugins = tomllib.loads(done.stdout)["plugins"]
+    return done.stdout
+
+
+def test_containerd_reads_what_was_meant(tmp_path: Path) -> None:
+    plugins = tomllib.loads(_dumped(containerd.config(lab()), tmp_path))["plugins"]
     assert plugins[IMAGES]["pinned_images"]["sandbox"] == "registry.k8s.io/pause:3.10.2"
     assert plugins[IMAGES]["registry"]["config_path"] == "/etc/containerd/certs.d"
     assert plugins[RUNTIME]["cni"]["bin_dirs"] == ["/opt/cni/bin"]

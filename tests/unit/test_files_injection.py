@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import string
+import tomllib
 
 import yaml
 from hypothesis import assume, given, settings
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from stacks.files import apiserver, containerd, etcd, kubeadm
 from stacks.files.haproxy import local_api
 from stacks.files.yaml_text import documents
-from tests.unit.files_examples import lab
+from tests.unit.files_examples import adopted, lab
 
 # No deadline: other work on this computer is no failure.
 patient = settings(deadline=None, max_examples=40)
@@ -141,6 +142,22 @@ def test_amounts_stay_text(threshold: str, memory: str, cpu: str) -> None:
     assert made["evictionHard"] == {"memory.available": threshold}
     assert made["systemReserved"] == {"memory": memory, "cpu": cpu}
     assert f'cpu: "{cpu}"' in kubeadm.init(plan, plan.masters[0])
+
+
+hosts_and_ports = st.from_regex(
+    r"[a-z]([a-z0-9-]{0,9}[a-z0-9])?(:[1-9][0-9]{0,3})?", fullmatch=True
+)
+paths = st.from_regex(r"(/[A-Za-z0-9_.~-]{1,9}){0,3}", fullmatch=True)
+
+
+@patient
+@given(hosts_and_ports, hosts_and_ports, paths)
+def test_mirrors_of_registries_stay_in_their_quotes(registry: str, host: str, path: str) -> None:
+    assume(registry != host)
+    mirrors = {f"x.{registry}": [f"https://{host}{path}"]}
+    text = containerd.hosts(adopted(runtime={"registryMirrors": mirrors}))[f"x.{registry}"]
+    assert list(tomllib.loads(text)["host"]) == [f"https://{host}{path}"]
+    assert list(tomllib.loads(text)) == ["host"]
 
 
 @patient

@@ -145,6 +145,13 @@ def test_namespaces_that_do_not_fit_are_refused() -> None:
     )
 
 
+def test_mirrors_of_registries_have_to_fit() -> None:
+    mirrors = {f"registry-{n}.example.com": [f"https://mirror-{n}.example.com"] for n in range(40)}
+    [(path, text)] = problems(lab({"runtime.registryMirrors": mirrors}))
+    assert path == "runtime.registryMirrors"
+    assert text.endswith("are left; name fewer registries and mirrors")
+
+
 def test_what_is_reached_without_proxy_has_to_fit() -> None:
     proxy = {"https": "http://proxy:3128", "noProxy": [f"host-{n}.example.com" for n in range(99)]}
     [(path, text)] = problems(adopted({"proxy": proxy}))

@@ -103,6 +103,15 @@ BAD = [
     ({"kubelet.containerLogMaxFiles": 1}, "kubelet.containerLogMaxFiles", "1 is too small; at least 2"),
     ({"kubelet.podPidsLimit": -1}, "kubelet.podPidsLimit", "-1 is too small; at least 100"),
     ({"kubelet.shutdownGracePeriodS": 30}, "kubelet.shutdownGracePeriodS", "does nothing in containers: no systemd-logind there holds a shutdown back; leave it out"),
+    ({"runtime/registryMirrors": {"docker.io/library": ["https://m"]}}, 'runtime.registryMirrors."docker.io/library"', "'docker.io/library' is no host[:port]; leave out scheme, path and user"),
+    ({"runtime/registryMirrors": {"docker.io": ["mirror:5000"]}}, 'runtime.registryMirrors."docker.io"[0]', "'mirror:5000' is no plain URL; write http(s)://host[:port][/path] without user, password or query"),
+    ({"runtime/registryMirrors": {"docker.io": []}}, 'runtime.registryMirrors."docker.io"', "names no mirror; leave the registry out"),
+    ({"runtime/registryMirrors": {"docker.io": ["https://m", "https://docker.io"]}}, 'runtime.registryMirrors."docker.io"[1]', "https://docker.io is the registry itself, which is asked last anyhow"),
+    ({"runtime/registryMirrors": {"docker.io": ["https://m", "https://m/"]}}, 'runtime.registryMirrors."docker.io"[1]', "https://m is there twice"),
+    ({"runtime/registryMirrors": {"registry-1.docker.io": ["https://m"]}}, 'runtime.registryMirrors."registry-1.docker.io"', "no image has this in its name; write docker.io"),
+    ({"runtime/registryMirrors": {"ghcr.io": ["https://m"]}}, 'runtime.registryMirrors."ghcr.io"', "images of it come from the mirror of this stack alone; leave it out"),
+    ({"runtime.maxConcurrentDownloads": 0}, "runtime.maxConcurrentDownloads", "0 is too small; at least 1"),
+    ({"runtime.logLevel": "trace"}, "runtime.logLevel", "\"trace\" is not one of 'debug', 'info', 'warn', 'error'"),
     ({"kubelet.maxPods": 1001}, "kubelet.maxPods", "1001 is too big; at most 1000"),
 ]  # fmt: skip
 
