@@ -104,12 +104,17 @@ keep_nodes() {
   done
 }
 
-retire_nodes() {
+# All are cordoned before one is drained: what it gives up must not go to the next. And all are drained before a member leaves: the kubelet of
+# a leaving master that talks to the apiserver beside a removed member would not hear of an eviction for over a minute.
+drain_nodes() {
   local name names
   names=$(unwanted_nodes)
   for name in $names; do
-    log "evicting and removing node $name"
     kubectl_admin annotate --overwrite node "$name" kube-ha.io/leaving=true >/dev/null
+    kubectl_admin cordon "$name" >/dev/null
+  done
+  for name in $names; do
+    log "evicting node $name"
     # --force: pods without a controller would stay for ever on a machine that is about to go. Of a dead one no kubelet ever says that a
     # pod has ended: it is waited for no longer than a minute beyond its grace period.
     kubectl_admin drain "$name" --ignore-daemonsets --delete-emptydir-data --force --skip-wait-for-delete-timeout 60 --timeout 300s >"$STATE/drain.log" 2>&1 || die "node $name cannot be drained: $(tail -n 3 "$STATE/drain.log")" "see which PodDisruptionBudget blocks (kubectl get pdb -A), make room, then run pulumi up again"
@@ -117,12 +122,17 @@ retire_nodes() {
   done
 }
 
-etcd_local() { timeout 15 etcdctl --endpoints "$ETCD_ENDPOINTS" --cacert /etc/kubernetes/pki/etcd/ca.crt --cert /etc/kubernetes/pki/apiserver-etcd-client.crt --key /etc/kubernetes/pki/apiserver-etcd-client.key --command-timeout 8s "$@"; }
+etcdctl_at() { # etcdctl_at ENDPOINTS ARGUMENT...
+  local endpoints=$1
+  shift
+  timeout 15 etcdctl --endpoints "$endpoints" --cacert /etc/kubernetes/pki/etcd/ca.crt --cert /etc/kubernetes/pki/apiserver-etcd-client.crt --key /etc/kubernetes/pki/apiserver-etcd-client.key --command-timeout 8s "$@"
+}
+etcd_local() { etcdctl_at "$ETCD_ENDPOINTS" "$@"; }
 
 # healthy_count ENDPOINTS: how many of these answer a quorum read
 healthy_count() {
   # 0 is an answer, grep's status with it
-  timeout 30 etcdctl --endpoints "$1" --cacert /etc/kubernetes/pki/etcd/ca.crt --cert /etc/kubernetes/pki/apiserver-etcd-client.crt --key /etc/kubernetes/pki/apiserver-etcd-client.key endpoint health 2>&1 | grep -c 'is healthy' || true
+  etcdctl_at "$1" endpoint health 2>&1 | grep -c 'is healthy' || true
 }
 
 # A removal that was done and then taken back leaves a member out.
@@ -135,21 +145,85 @@ expect_members() {
   done
 }
 
-# One member at a time, each only if the remaining ones have a quorum of healthy voters of their own.
-retire_members() {
-  local wanted=" " member id name peer rest voters healthy rows
+# Members that are not wanted, lines "id name client-URL" (- for what is not known). Those that do not answer come first: they only weigh on
+# the quorum of the others.
+leaving_members() {
+  local member wanted=" " rows id name client
   for member in $MEMBERS; do wanted+="https://${member#*=}:2380 "; done
-  rows=$(etcd_local member list -w simple | awk -F', ' '{print $1, ($3 == "" ? "-" : $3), $4}')
-  while read -r id name peer; do
-    if [[ -z $id || $wanted == *" $peer "* ]]; then continue; fi
+  rows=$(etcd_local member list -w simple)
+  awk -F', ' -v wanted="$wanted" '!index(wanted, " " $4 " ") {print $1, ($3 == "" ? "-" : $3), ($5 == "" ? "-" : $5)}' <<<"$rows" |
+    while read -r id name client; do
+      printf '%s %s %s %s\n' "$(healthy_count "$client")" "$id" "$name" "$client"
+    done | sort -s -n -k 1,1 | cut -d' ' -f2-
+}
+
+# One at a time, each only if those that remain have a quorum of healthy voters of their own.
+retire_members() {
+  local id name client members voters healthy rest
+  members=$(leaving_members)
+  while read -r id name client; do
+    if [[ -z $id ]]; then continue; fi
     rest=$(etcd_local member list -w simple | awk -F', ' -v id="$id" '$1 != id && $6 == "false" {printf "%s%s", s, $5; s = ","}')
     voters=$(tr ',' '\n' <<<"$rest" | wc -l)
     healthy=$(healthy_count "$rest")
     ((healthy >= voters / 2 + 1)) || die "etcd member $name cannot leave: of the $voters that would stay ($rest) only $healthy are healthy" "repair those first"
-    log "removing etcd member $name"
-    wait_for 60 "etcd member $name removed" etcd_local member remove "$id"
-    changes=$((changes + 1))
-  done <<<"$rows"
+    retire_member "$id" "$name" "$client"
+  done <<<"$members"
+}
+retire_member() { # retire_member ID NAME CLIENT-URL
+  local address=${3#https://}
+  address=${address%:*}
+  divert_from "$address"
+  hand_over_leadership "$1" "$3"
+  log "removing etcd member $2"
+  wait_for 60 "etcd member $2 removed" removed "$1"
+  wait_for 60 "$address gone from the Service kubernetes" out_of_service "$address"
+  changes=$((changes + 1))
+}
+removed() { # removed ID: the answer to an earlier try may have got lost
+  local rows
+  if etcd_local member remove "$1"; then return; fi
+  rows=$(etcd_local member list -w simple) || return 1
+  [[ $'\n'$rows != *$'\n'"$1, "* ]]
+}
+
+# When a leader is removed the others have none until they have elected one; handed over, they always have.
+hand_over_leadership() { # hand_over_leadership ID CLIENT-URL
+  local status leader member heir
+  status=$(etcd_local endpoint status -w fields 2>/dev/null || true) # any that is down makes it fail; the others have told
+  leader=$(awk -F' : ' '$1 == "\"Leader\"" && !seen++ {print $2}' <<<"$status")
+  # bash converts the id: it has 64 bits, awk's numbers have fewer.
+  if [[ $(printf %x "${leader:-0}") != "$1" ]]; then return; fi
+  for member in $MEMBERS; do
+    status=$(etcdctl_at "https://${member#*=}:2379" endpoint status -w fields 2>/dev/null || true) # one that is down is no heir
+    heir=$(awk -F' : ' '$1 == "\"MemberID\"" {print $2}' <<<"$status")
+    if [[ -n $heir ]] && etcdctl_at "$2" move-leader "$(printf %x "$heir")" >/dev/null 2>&1; then return; fi
+  done
+  log "etcd elects a new leader when $2 is gone, which takes about a second"
+}
+
+# A master whose own member leaves can serve no longer, for its apiserver asks that member alone: pods are sent elsewhere before. It puts itself
+# back every 10 s while it can, so this is looked at twice; HAProxies have left it long ago.
+divert_from() { # divert_from ADDRESS
+  local answer
+  for _ in 1 2 3; do
+    answer=$(out_of_service "$1" || true) # it will be asked for again
+    if [[ -z $answer ]]; then return; fi
+    sleep 2 # the nodes' kube-proxies follow within a second; requests under way end
+  done
+}
+
+# That the Service `kubernetes` sends nobody to that apiserver; says so if it did until now. Left alone, its entry would outlive it by up to
+# 25 s: the lease that it keeps in etcd, and the next look of the others at these.
+out_of_service() { # out_of_service ADDRESS
+  local listed place
+  if [[ ,$ETCD_ENDPOINTS, != *,https://127.0.0.1:* || $1 == - ]]; then return; fi
+  etcd_local del "/registry/masterleases/$1" >/dev/null || return 1
+  listed=$(kubectl_admin -n default get endpointslice kubernetes -o 'jsonpath={range .endpoints[*]}{.addresses[0]}{"\n"}{end}') || return 1
+  place=$(awk -v address="$1" '$1 == address {print NR - 1; exit}' <<<"$listed")
+  if [[ -z $place ]]; then return; fi
+  kubectl_admin -n default patch endpointslice kubernetes --type json \
+    -p "[{\"op\":\"test\",\"path\":\"/endpoints/$place/addresses/0\",\"value\":\"$1\"},{\"op\":\"remove\",\"path\":\"/endpoints/$place\"}]"
 }
 
 delete_nodes() {
@@ -210,7 +284,7 @@ main() {
   expect_members
   mark_nodes
   keep_nodes
-  retire_nodes
+  drain_nodes
   retire_members
   delete_nodes
   finish

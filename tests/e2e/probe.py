@@ -1,4 +1,4 @@
-"""Requests to the API through a worker's own HAProxy, one after another on new connections."""
+"""Requests from a worker to the API, one after another on new connections."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from tests.e2e.waiting import wait_for
 # Reads and writes of a real object with the kubelet's identity, which may do that to its own Node.
 # One line each: kind, start and end in ms of the epoch, HTTP status (000: no answer).
 _LOOP = r"""
-rm -f /run/probe.stop
+stop=/run/probe-$door.stop
+rm -f "$stop"
 key=/var/lib/kubelet/pki/kubelet-client-current.pem
-url=https://127.0.0.1:3446/api/v1/nodes/$(hostname)
+url=https://$door/api/v1/nodes/$(hostname)
 ask() { curl -s -o /dev/null -w '%{http_code}' --max-time 10 --cacert /etc/kube-ha/ca.crt --cert $key --key $key "$@" "$url"; }
 loop() {
   kind=$1; shift
-  while [ ! -e /run/probe.stop ]; do
+  while [ ! -e "$stop" ]; do
     start=$(date +%s%3N)
     code=$(ask "$@" -H "X-Probe: $start")
     printf '%s %s %s %s\n' "$kind" "$start" "$(date +%s%3N)" "$code"
@@ -41,6 +42,7 @@ class Seen:
 
     requests: int
     failed: int
+    failed_twice: int  # the next one, 0.1 s later, failed as well: a retry would not have helped
     longest_gap_ms: int  # between two answers that were good
 
     def __str__(self) -> str:
@@ -48,15 +50,21 @@ class Seen:
 
 
 class Probe:
-    """Use as a context: requests run until its end; then `seen` tells."""
+    """Use as a context: requests run until its end; then `seen` tells.
 
-    def __init__(self, node: Node, file: Path) -> None:
+    They go to `door`: as a rule the node's own HAProxy.
+    """
+
+    def __init__(self, node: Node, file: Path, *, door: str = "127.0.0.1:3446") -> None:
         self._node = node
+        self._door = door
         self._file = file
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Probe:
-        command = lab.engine_command("exec", self._node.container, "bash", "-c", _LOOP)
+        command = lab.engine_command(
+            "exec", self._node.container, "bash", "-c", f"door={self._door}\n{_LOOP}"
+        )
         with self._file.open("wb") as output:
             self._process = subprocess.Popen(
                 command, cwd=lab.ROOT, stdin=subprocess.DEVNULL, stdout=output
@@ -65,7 +73,7 @@ class Probe:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._node.asked("touch /run/probe.stop")
+        self._node.asked(f"touch /run/probe-{self._door}.stop")
         if self._process is not None:
             try:
                 self._process.wait(30)
@@ -75,10 +83,16 @@ class Probe:
     def seen(self, kind: str) -> Seen:
         """Of all requests of that kind (read, write)."""
         rows = [row for row in self._rows() if row[0] == kind]
+        good = [code == "200" for *_, code in rows]
         ends = [int(end) for _, _, end, code in rows if code == "200"]
         gaps = [later - earlier for earlier, later in itertools.pairwise(ends)]
         return Seen(
-            requests=len(rows), failed=len(rows) - len(ends), longest_gap_ms=max(gaps, default=0)
+            requests=len(rows),
+            failed=good.count(False),
+            failed_twice=sum(
+                not one and not next_one for one, next_one in itertools.pairwise(good)
+            ),
+            longest_gap_ms=max(gaps, default=0),
         )
 
     def _good(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -207,6 +208,19 @@ class Stack:
         """Machines that hold data of etcd."""
         there = "test -d /var/lib/kube-ha/etcd/member && echo yes || true"
         return [node for node in self.nodes() if node.asked(there).strip()]
+
+    def make_leader(self, name: str) -> None:
+        """Make that master's member the leader of etcd: its going is then the worst one."""
+        member = self.node(name)
+        rows = [row.split(", ") for row in member.etcdctl("member list -w simple").splitlines()]
+        (number,) = [row[0] for row in rows if row[2] == name]
+        for node in self.members():
+            # Only the leader moves leadership; the others say so and nothing happens.
+            with contextlib.suppress(LabError):
+                node.etcdctl(f"move-leader {number}")
+        status = member.etcdctl("endpoint status -w fields")
+        leader = next(row for row in status.splitlines() if row.startswith('"Leader"'))
+        assert f"{int(leader.rpartition(' ')[2]):x}" == number
 
     def keep_journals(self) -> None:
         """Journal and phase logs of every machine, into the story's folder of evidence."""

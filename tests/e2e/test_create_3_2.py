@@ -74,7 +74,7 @@ def test_second_up_changes_nothing(stack: Stack, created: Update) -> None:
 
 def test_api_answers_again_within_seconds_when_a_master_dies(stack: Stack, created: Update) -> None:
     victim, witness = stack.node("master-1"), f"{stack.lab}-master-2"
-    _make_leader(stack)
+    stack.make_leader("master-1")
     workers: set[str] = set()
 
     def victim_missed() -> str:
@@ -104,23 +104,6 @@ def test_destroy_leaves_nothing(stack: Stack, created: Update) -> None:
     assert stack.resources() == []
     assert lab.containers(stack.lab) == []
     assert f"kube-ha-{stack.lab}" not in lab.networks()
-
-
-def _make_leader(stack: Stack) -> None:
-    """Make master-1 leader of etcd: its death is then the worst one."""
-    first = stack.node("master-1")
-    rows = [row.split(", ") for row in first.etcdctl("member list -w simple").splitlines()]
-    (number,) = [row[0] for row in rows if row[2] == "master-1"]
-    for node in stack.members():
-        # Only the leader moves leadership; the others say so and nothing happens.
-        node.asked(
-            f"etcdctl --endpoints https://127.0.0.1:2379 --cacert /etc/kube-ha/etcd/ca.crt "
-            f"--cert /etc/kube-ha/etcd/client.crt --key /etc/kube-ha/etcd/client.key "
-            f"move-leader {number}"
-        )
-    status = first.etcdctl("endpoint status -w fields")
-    leader = next(row for row in status.splitlines() if row.startswith('"Leader"'))
-    assert f"{int(leader.rpartition(' ')[2]):x}" == number
 
 
 def _ssh(access: dict[str, object], command: str) -> str:

@@ -110,6 +110,18 @@ LAB = [
     ),
     pytest.param(
         {},
+        {"pools.master.count": 1},
+        [
+            *(f"-{line[1:]}" for name in MASTERS[1:] for line in new_master(name)),
+            *prepared_again(["master-1", *WORKERS]),
+            *stamped("etcd", ["master-1"]),
+            *stamped("master", ["master-1"]),
+            *GATE,
+        ],
+        id="from three masters to one, in one edit",
+    ),
+    pytest.param(
+        {},
         {"controlPlane.apiServerArgs": {"v": "4"}},
         [*stamped("master", MASTERS), *GATE],
         id="a flag of the API server touches masters alone",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Sequence
 
 import pytest
 
@@ -39,7 +41,7 @@ def cluster(shell: Shell, rows: list[str], extra: str = "") -> None:
 
 
 def changing(shell: Shell) -> list[str]:
-    verbs = ("label", "taint", "annotate", "drain", "delete", "uncordon")
+    verbs = ("label", "taint", "annotate", "cordon", "drain", "delete", "uncordon")
     words = (call.partition("--request-timeout 10s ")[2] for call in shell.calls)
     return [text for text in words if text.startswith(verbs)]
 
@@ -188,17 +190,24 @@ def test_without_a_network_of_ours_nodes_need_not_be_ready(shell: Shell) -> None
 
 def test_nodes_that_are_not_wanted_are_evicted_and_then_deleted(shell: Shell) -> None:
     cluster(shell, [*READY, node("worker-3")])
-    shell.run("retire_nodes; delete_nodes", phase="nodes", values=VALUES)
-    drained, deleted = [
-        text for text in changing(shell) if "worker" in text and "annot" not in text
-    ]
+    shell.run("drain_nodes; delete_nodes", phase="nodes", values=VALUES)
+    done = [text for text in changing(shell) if "worker" in text and "annot" not in text]
+    cordoned, drained, deleted = done
+    assert cordoned == "cordon worker-3"
     assert drained.startswith("drain worker-3 ")
     assert deleted == "delete node worker-3"
 
 
+def test_all_that_leave_are_cordoned_before_one_is_drained(shell: Shell) -> None:
+    cluster(shell, [*READY, node("worker-3"), node("worker-4")])
+    shell.run("drain_nodes", phase="nodes", values=VALUES)
+    verbs = [" ".join(text.split()[:2]) for text in changing(shell) if "annotate" not in text]
+    assert verbs == ["cordon worker-3", "cordon worker-4", "drain worker-3", "drain worker-4"]
+
+
 def test_a_drain_that_is_blocked_stops_before_anything_is_removed(shell: Shell) -> None:
     cluster(shell, [*READY, node("worker-3")], extra='*drain*) echo "disruption budget"; exit 1 ;;')
-    out = shell.run("retire_nodes; delete_nodes", phase="nodes", values=VALUES, fails=True)
+    out = shell.run("drain_nodes; delete_nodes", phase="nodes", values=VALUES, fails=True)
     assert "node worker-3 cannot be drained: disruption budget" in out
     assert not [text for text in changing(shell) if text.startswith("delete")]
 
@@ -267,7 +276,7 @@ def test_marks_of_all_nodes_are_read_at_once(shell: Shell) -> None:
 
 def test_a_node_that_was_to_leave_and_stays_takes_work_again(shell: Shell) -> None:
     cluster(shell, [*READY, node("worker-3")])
-    shell.run("retire_nodes", phase="nodes", values=VALUES)
+    shell.run("drain_nodes", phase="nodes", values=VALUES)
     assert changing(shell)[0] == "annotate --overwrite node worker-3 kube-ha.io/leaving=true"
     shell.forget()
     wanted = {**VALUES, "WANTED": VALUES["WANTED"].replace("worker-[1-2]", "worker-[1-3]")}
@@ -287,15 +296,21 @@ def row(number: int, name: str, address: str, *, learner: bool = False) -> str:
 MEMBERS = [row(n, f"master-{n}", f"10.0.0.1{n}") for n in (1, 2, 3)]
 
 
-def etcd(shell: Shell, rows: list[str], *, healthy: int) -> None:
+def etcd(shell: Shell, rows: list[str], *, up: Sequence[int] = (1, 2, 3), leader: int = 1) -> None:
+    """etcdctl knows these members, of which those numbered `up` answer; 127.0.0.1 is member 1."""
     (shell.folder / "members").write_text("".join(line + "\n" for line in rows))
     shell.stub(
         "etcdctl",
         f"""
+answers() {{ [[ " {" ".join(map(str, up))} " == *" $1 "* ]]; }}
+number() {{ case $1 in *127.0.0.1*) echo 1 ;; *) n=${{1%:*}}; echo "${{n: -1}}" ;; esac; }}
 case "$*" in
   *"member list"*) cat "{shell.folder}/members" ;;
-  *"member remove"*) sed -i "/^${{@: -1}},/d" "{shell.folder}/members" ;;
-  *health*) for i in $(seq {healthy}); do echo "x is healthy"; done ;;
+  *"member remove"*) grep -q "^${{@: -1}}," "{shell.folder}/members" && sed -i "/^${{@: -1}},/d" "{shell.folder}/members" ;;
+  *health*) for e in ${{2//,/ }}; do answers "$(number "$e")" && echo "$e is healthy"; done ;;
+  *status*)
+    answers "$(number "$2")" || exit 1
+    printf '"MemberID" : %d\n"Leader" : %d\n' "$(number "$2")" {leader} ;;
 esac""",
     )
 
@@ -304,17 +319,125 @@ def removed(shell: Shell) -> list[str]:
     return [call.split()[-1] for call in shell.calls if "member remove" in call]
 
 
+def asked(shell: Shell) -> list[str]:
+    """What was asked of etcd, in order: members whose health was looked at, changes."""
+    out = []
+    for call in shell.calls:
+        words = call.split()
+        if "health" in words:
+            out.append("health of " + ",".join(url[-6:-5] for url in words[2].split(",")))
+        elif "remove" in words or "move-leader" in words:
+            out.append(" ".join(words[words.index("8s") + 1 :]))
+    return out
+
+
 def test_a_member_that_is_not_wanted_is_removed_by_those_that_stay(shell: Shell) -> None:
-    etcd(shell, MEMBERS, healthy=2)
+    etcd(shell, MEMBERS)
+    cluster(shell, [])
     shell.run("retire_members", phase="nodes", values=VALUES)
     assert removed(shell) == ["3"]
 
 
 def test_a_member_stays_while_the_others_have_no_quorum_of_their_own(shell: Shell) -> None:
-    etcd(shell, MEMBERS, healthy=1)
+    etcd(shell, MEMBERS, up=[1, 3])
     out = shell.run("retire_members", phase="nodes", values=VALUES, fails=True)
-    assert "etcd member master-3 cannot leave" in out
+    assert "etcd member master-3 cannot leave: of the 2 that would stay" in out
     assert removed(shell) == []
+
+
+ONE = {**VALUES, "MEMBERS": "master-1=10.0.0.11"}
+
+
+def test_members_leave_one_at_a_time_each_asked_for_the_quorum_of_the_rest(shell: Shell) -> None:
+    etcd(shell, MEMBERS)
+    cluster(shell, [])
+    shell.run("retire_members", phase="nodes", values=ONE)
+    assert asked(shell)[2:] == [
+        "health of 1,3",
+        "member remove 2",
+        "health of 1",
+        "member remove 3",
+    ]
+
+
+def test_dead_members_leave_first(shell: Shell) -> None:
+    """Alive ones first would leave 2 of 4 voters."""
+    five = [row(n, f"master-{n}", f"10.0.0.1{n}") for n in range(1, 6)]
+    etcd(shell, five, up=[1, 2, 3])
+    cluster(shell, [])
+    shell.run("retire_members", phase="nodes", values=VALUES)
+    assert removed(shell) == ["4", "5", "3"]
+
+
+def test_a_leader_that_leaves_hands_over_to_a_member_that_stays_and_answers(shell: Shell) -> None:
+    etcd(shell, MEMBERS, up=[2, 3], leader=3)
+    cluster(shell, [])
+    values = {**VALUES, "ETCD_ENDPOINTS": "https://10.0.0.12:2379"}
+    shell.run("hand_over_leadership 3 https://10.0.0.13:2379", phase="nodes", values=values)
+    assert asked(shell) == ["move-leader 2"]
+    assert [call.split()[2] for call in shell.calls if "move-leader" in call] == [
+        "https://10.0.0.13:2379"
+    ]
+
+
+def test_leadership_of_a_member_that_stays_is_left_alone(shell: Shell) -> None:
+    etcd(shell, MEMBERS, leader=2)
+    shell.run("hand_over_leadership 3 https://10.0.0.13:2379", phase="nodes", values=VALUES)
+    assert asked(shell) == []
+
+
+def test_a_removal_whose_answer_got_lost_counts(shell: Shell) -> None:
+    etcd(shell, MEMBERS[:2])
+    shell.run("removed 3", phase="nodes", values=VALUES)
+    shell.stub("etcdctl", 'echo "unhealthy cluster"; exit 1')
+    out = shell.run("removed 3", phase="nodes", values=VALUES, fails=True)
+    assert out.startswith("unhealthy cluster\nERROR master-1")
+
+
+def service(shell: Shell, addresses: list[str]) -> None:
+    """The Service `kubernetes` has these endpoints; a patch is recorded."""
+    (shell.folder / "slice").write_text("".join(f"{address}\n" for address in addresses))
+    shell.stub("kubectl", f'case "$*" in *"get endpointslice"*) cat "{shell.folder}/slice" ;; esac')
+
+
+def test_an_apiserver_without_its_member_leaves_the_service(shell: Shell) -> None:
+    etcd(shell, MEMBERS)
+    service(shell, ["10.0.0.11", "10.0.0.13", "10.0.0.130"])
+    shell.run("out_of_service 10.0.0.13", phase="nodes", values=VALUES)
+    assert any(call.endswith(" del /registry/masterleases/10.0.0.13") for call in shell.calls)
+    (patch,) = (call.rpartition(" -p ")[2] for call in shell.calls if " patch " in call)
+    assert json.loads(patch) == [
+        {"op": "test", "path": "/endpoints/1/addresses/0", "value": "10.0.0.13"},
+        {"op": "remove", "path": "/endpoints/1"},
+    ]
+
+
+def test_nothing_is_patched_where_the_apiserver_is_not_listed(shell: Shell) -> None:
+    etcd(shell, MEMBERS)
+    service(shell, ["10.0.0.11", "10.0.0.130"])
+    shell.run("out_of_service 10.0.0.13", phase="nodes", values=VALUES)
+    assert not [call for call in shell.calls if " patch " in call]
+
+
+def test_pods_are_diverted_before_the_member_goes_though_it_puts_itself_back(shell: Shell) -> None:
+    etcd(shell, MEMBERS)
+    service(shell, ["10.0.0.11", "10.0.0.13"])
+    patched = 'sed -i /10.0.0.13/d "$PWD/slice"; echo patched'
+    shell.stub(
+        "kubectl", f'case "$*" in *"get endpointslice"*) cat slice ;; *patch*) {patched} ;; esac'
+    )
+    # In the first pause it is back.
+    shell.stub("sleep", "if [[ $calls == 1 ]]; then echo 10.0.0.13 >>slice; fi")
+    shell.run("divert_from 10.0.0.13", phase="nodes", values=VALUES)
+    seen = [word for call in shell.calls for word in call.split() if word in ("patch", "sleep")]
+    assert seen == ["patch", "sleep", "patch", "sleep"]
+    assert " get " in shell.calls[-1], "the last look finds nothing"
+
+
+def test_an_apiserver_that_asks_other_members_goes_on_serving(shell: Shell) -> None:
+    values = {**VALUES, "ETCD_ENDPOINTS": "https://10.0.0.21:2379"}
+    shell.run("out_of_service 10.0.0.13", phase="nodes", values=values)
+    assert shell.calls == []
 
 
 @pytest.mark.parametrize(
@@ -326,18 +449,18 @@ def test_a_member_stays_while_the_others_have_no_quorum_of_their_own(shell: Shel
     ],
 )
 def test_a_wanted_member_that_does_not_vote_is_named(shell: Shell, rows: list[str]) -> None:
-    etcd(shell, rows, healthy=2)
+    etcd(shell, rows)
     out = shell.run("expect_members", phase="nodes", values=VALUES, fails=True)
     assert "ERROR master-1: master-2=10.0.0.12 is no voting etcd member" in out
 
 
 def test_wanted_members_that_vote_pass(shell: Shell) -> None:
-    etcd(shell, MEMBERS, healthy=3)
+    etcd(shell, MEMBERS)
     shell.run("expect_members", phase="nodes", values=VALUES)
 
 
 def test_members_that_are_wanted_stay(shell: Shell) -> None:
-    etcd(shell, MEMBERS[:2], healthy=2)
+    etcd(shell, MEMBERS[:2])
     shell.run("retire_members", phase="nodes", values=VALUES)
     assert removed(shell) == []
 
