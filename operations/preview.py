@@ -70,7 +70,7 @@ def make(name: str, *, base: str | None = None, ask_engine: bool = True) -> Repo
             there = (
                 f"There is no stack {name} in {engine.backend} yet: its first up makes it all.\n"
             )
-            return told.with_preview(there, good=True)
+            return told.with_preview(there, good=True, steps=(f"new-stack  {name}",))
         if not base:
             told = _in_words(name, _applied(engine))
         return _with_diff(told, engine) if told.words_good else told
@@ -86,17 +86,22 @@ def _applied(engine: Engine) -> str | None:
 
 def _against(base: str, name: str) -> Report:
     """The plan against the stack file of a commit. Raises StackError."""
-    before = _of_commit(base, name)
+    commit = _commit(base)
+    before = _of_commit(commit, name)
     if before is None:
-        return _in_words(name)
+        return _noted(_in_words(name), f"Commit {commit[:12]} has no Pulumi.{name}.yaml.")
     with _kept(before, name) as file:
         usable = _plan(str(file)).good
     if usable:
-        return _in_words(name, before)
+        return _noted(_in_words(name, before), f"Against the stack file of commit {commit[:12]}.")
     # A change that mends the file must not be refused for what it mends.
-    told = _in_words(name)
-    note = f"*Pulumi.{name}.yaml of {base} is refused itself: compared with nothing.*\n\n"
-    return replace(told, words=note + told.words)
+    note = f"The stack file of commit {commit[:12]} is refused itself: compared with nothing."
+    return _noted(_in_words(name), note)
+
+
+def _noted(told: Report, note: str) -> Report:
+    """With what it was compared with: the engine's diff is against what is applied."""
+    return replace(told, words=f"*{note}*\n\n{told.words}")
 
 
 def _in_words(name: str, previous: str | None = None) -> Report:
@@ -129,16 +134,20 @@ def _plan(*arguments: str) -> _Plan:
     return _Plan(good=code == 0, markdown=out.getvalue(), notes=err.getvalue())
 
 
-def _of_commit(commit: str, name: str) -> str | None:
-    """The stack file as it was in a commit of this repository; None when it was not there."""
-    file = f"Pulumi.{name}.yaml"
-    known = _git("rev-parse", "--quiet", "--verify", "--end-of-options", f"{commit}^{{commit}}")
-    if known.returncode:
+def _commit(name: str) -> str:
+    """The SHA of a commit, branch or tag. Raises StackError."""
+    found = _git("rev-parse", "--quiet", "--verify", "--end-of-options", f"{name}^{{commit}}")
+    if found.returncode:
         raise StackError(
-            f"git knows no commit {commit} here\n"
+            f"git knows no commit {name} here\n"
             "  do: fetch it (a CI system's checkout is often of one commit only), or leave BASE out"
         )
-    sha = known.stdout.decode().strip()
+    return found.stdout.decode().strip()
+
+
+def _of_commit(sha: str, name: str) -> str | None:
+    """The stack file as it was in a commit of this repository; None when it was not there."""
+    file = f"Pulumi.{name}.yaml"
     if _git("cat-file", "-e", f"{sha}:{file}").returncode:
         return None
     return _git("show", f"{sha}:{file}").stdout.decode(errors="replace")
