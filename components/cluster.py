@@ -15,7 +15,7 @@ from components.etcd_member import EtcdMember, EtcdMemberArgs
 from components.master import Master, MasterArgs
 from components.pki import Pki
 from components.prepared import Prepared, Scripts, bring_scripts, prepare
-from components.remote import Identity, Machine, after, forget
+from components.remote import Identity, Machine, after, converge, forget
 from components.retirement import retire_first
 from components.worker_pool import WorkerPool, WorkerPoolArgs
 from stacks import desired, membership
@@ -81,7 +81,7 @@ class Cluster(ComponentResource):
                 applied={node: prepared.applied for node, prepared in self._prepared.items()},
                 # The last member too: those on machines of their own may come after the masters.
                 after=(last, *tuple(self._members.values())[-1:], *addons.applied),
-                between=self._away,
+                between=self._out,
             ),
             opts=ResourceOptions(parent=self),
         )
@@ -94,14 +94,15 @@ class Cluster(ComponentResource):
         going = membership.going_first(self._args.before, self._plan)
         known = {node.name: node for node in (*self._plan.nodes, *self._plan.away)}
         stay = membership.staying(self._args.before, self._plan)
-        survivor = self.machines[next(node.name for node in self._plan.masters if node in stay)]
+        names = {node.name for node in stay}
+        survivor = self.machines[next(n.name for n in self._plan.masters if n.name in names)]
+        # etcd may be about to move: it is asked where it was.
+        then = (self._args.before and self._args.before.plan) or self._plan
         return retire_first(
             self._plan,
             survivor,
             {name: known[name] for name in going},
-            endpoints=node_list.etcd_endpoints(
-                self._plan, [node for node in self._plan.etcd if node in stay]
-            ),
+            endpoints=node_list.etcd_endpoints(then, [n for n in then.etcd if n.name in names]),
             identity=self._identity,
             scripts=self._bring(survivor.node, waits_for=None).copied,
             parent=self,
@@ -173,6 +174,7 @@ class Cluster(ComponentResource):
                 prepared=self._prepared[node.name].ready,
                 after=after,
                 newborn=self._args.before is None,
+                leaving=membership.leaving_members(self._args.before, self._plan),
                 founds=everywhere if first else None,
             ),
             opts=ResourceOptions(parent=self),
@@ -250,29 +252,40 @@ class Cluster(ComponentResource):
                 opts=ResourceOptions(parent=self),
             )
 
-    def _away(self, out: Resource) -> list[Resource]:
-        """Machines that are kept when their nodes are `out`, and those that are dead."""
+    def _out(self, out: Resource) -> list[Resource]:
+        """What happens on machines once they are `out` of the list of nodes."""
+        machine = self._master_machine()
+        opts = after(machine.exists, parent=self)
         stopped: list[Resource] = []
         for node in self._plan.away:
-            name = f"{self._name}-{node.name}"
-            if node.state == "lost":
-                if not self._plan.in_lab:
-                    opts = after(self._master_machine().exists, parent=self)
-                    forget(f"{name}-preflight", self._master_machine(), opts=opts)
-                continue
-            self.machines[node.name] = self._args.machine(node, None)
-            preflight = desired.preflight(self._plan, node, self._args.files[node.arch])
-            stopped.append(
-                decommission(
-                    name,
-                    self.machines[node.name],
-                    preflight,
-                    identity=self._identity,
-                    parent=self,
-                    out=out,
-                )
+            if node.state == "lost" and not self._plan.in_lab:
+                forget(f"{self._name}-{node.name}-preflight", machine, opts=opts)
+            elif node.state == "decommissioned":
+                self.machines[node.name] = self._args.machine(node, None)
+                stopped.append(self._decommission(node, out))
+        stopped += [
+            converge(
+                f"{self._name}-{node.name}-etcd-absent",
+                self.machines[node.name],
+                "etcd-absent",
+                {},
+                identity=self._identity,
+                opts=after(out, parent=self),
             )
+            for node in self._plan.masters
+            if not node.is_etcd
+        ]
         return stopped
+
+    def _decommission(self, node: Node, out: Resource) -> Resource:
+        return decommission(
+            f"{self._name}-{node.name}",
+            self.machines[node.name],
+            desired.preflight(self._plan, node, self._args.files[node.arch]),
+            identity=self._identity,
+            parent=self,
+            out=out,
+        )
 
     def _kubeconfig(self) -> Output[str]:
         admin = self._args.pki.leafs["admin"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pulumi import ComponentResource, Input, Resource, ResourceOptions
+from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 from pulumi_command import remote
 
 from components import key_files
@@ -34,6 +34,7 @@ class EtcdMemberArgs:
     prepared: Resource
     after: tuple[Resource, ...]  # what this member's turn waits for
     newborn: bool  # no success is remembered: a cluster may be founded
+    leaving: Mapping[str, str]  # addresses of members that leave in this up, by name
     founds: tuple[Resource, ...] | None  # first member: all etcd machines prepared; else None
 
 
@@ -62,7 +63,12 @@ class EtcdMember(ComponentResource):
                 args.machine,
                 "etcd-member",
                 # In a living stack another member may have become the first one: it never founds.
-                {**values, "BOOTSTRAP": "1" if args.newborn else "0"},
+                # Where all members are new, those that leave know the cluster.
+                {
+                    **values,
+                    "MEMBERS": _known(values["MEMBERS"], args.leaving),
+                    "BOOTSTRAP": "1" if args.newborn else "0",
+                },
                 identity=args.identity,
                 opts=after(keys, *args.founds, *args.after, parent=self, ignore=_ONCE),
             )
@@ -84,6 +90,11 @@ class EtcdMember(ComponentResource):
             opts=after(*before, parent=self),
         )
         self.register_outputs({})
+
+
+def _known(members: Input[str], leaving: Mapping[str, str]) -> Output[str]:
+    gone = [f"{name}={address}" for name, address in sorted(leaving.items())]
+    return Output.from_input(members).apply(lambda words: " ".join([words, *gone]))
 
 
 def _values(args: EtcdMemberArgs) -> dict[str, Input[str]]:

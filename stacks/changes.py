@@ -206,6 +206,8 @@ def _of_existing(then: Plan, plan: Plan, node: Node, drift: _Drift) -> Iterator[
     yield from _versions(then, plan, node)
     yield from _values(then, old, plan, node, drift)
     yield from _certificates(then, old, plan, node)
+    if old.is_etcd and not node.is_etcd:
+        yield Action(phase="nodes", text="its etcd member is removed, then its etcd is stopped")
     yield from _marks(old, node)
 
 
@@ -226,6 +228,9 @@ def _values(then: Plan, old: Node, plan: Plan, node: Node, drift: _Drift) -> Ite
     was, now = desired.of_phases(then, old), desired.of_phases(plan, node)
     drifted = drift.values.get(node.pool, frozenset())
     for phase in now:
+        if phase == "etcd-member" and phase not in was:
+            yield Action(phase=phase, text="join etcd as a learner, then vote")
+            continue
         said: dict[str, list[str]] = {}
         restarts: dict[str, Restart | None] = {}
         for name, text in now[phase].items():

@@ -33,7 +33,8 @@ def _members(before: Memory, plan: Plan) -> list[Refusal]:
     old, new = _with_role(before.machines, "etcd"), [node.name for node in plan.etcd]
     first = going_first(before, plan)
     stay = [name for name in new if name not in first]
-    out = _none_stays(before, old, stay, what="etcd member", kind="last-etcd")
+    # Members that arrive take over the data before those that leave go.
+    out = [] if stay else _none_stays(before, old, stay, what="etcd member", kind="last-etcd")
     lost = [node.name for node in plan.away if node.state == "lost"]
     for step in quorum.steps(old, new, lost=lost, rebuilt=first):
         if not step.has_quorum and not out:
@@ -87,6 +88,18 @@ def staying(before: Memory | None, plan: Plan) -> tuple[Node, ...]:
         return plan.nodes
     anew = rebuilt(before, plan)
     return tuple(n for n in plan.nodes if n.name in before.machines and n.name not in anew)
+
+
+def leaving_members(before: Memory | None, plan: Plan) -> dict[str, str]:
+    """Addresses, by name, of living etcd members that this edit takes out at its end."""
+    known = before.machines if before else {}
+    lost = {node.name for node in plan.away if node.state == "lost"}
+    stay = {node.name for node in plan.etcd}
+    return {
+        name: machine.address
+        for name, machine in known.items()
+        if "etcd" in machine.roles and name not in stay | lost
+    }
 
 
 def was_lost(before: Memory, name: str) -> bool:

@@ -10,7 +10,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "components" / "scripts"
 
 # In the order in which a node meets them.
 NODE_PHASES = ("preflight", "node", "pki", "etcd-member", "master", "join")
-CLUSTER_PHASES = ("addon", "mint", "nodes", "gate")
+CLUSTER_PHASES = ("addon", "mint", "nodes", "gate", "etcd-absent")
 
 
 @cache

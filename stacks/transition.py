@@ -149,11 +149,16 @@ def _identity(before: Memory, plan: Plan) -> list[Refusal]:
             text = f"{name} has host key {now.fingerprint}, the machine adopted has"
             way = f"put the old key back, or {_OTHER_NAME}"
             out.append(Refusal("host-key", name, path, f"{text} {old.fingerprint}; {way}"))
-        if old.roles != now.roles:
+        if old.roles != now.roles and not _moves_etcd(old.roles, now.roles):
             roles = f"[{', '.join(old.roles)}] to [{', '.join(now.roles)}]"
             text = f"{name} would change roles from {roles}; machines keep their roles"
             out.append(Refusal("roles", name, path, f"{text}: {_OTHER_NAME}"))
     return out
+
+
+def _moves_etcd(old: tuple[str, ...], new: tuple[str, ...]) -> bool:
+    """A master gives its etcd member to another machine, or takes one in."""
+    return set(old) ^ set(new) == {"etcd"} and "master" in old
 
 
 def _renamed(before: Memory, plan: Plan) -> list[Refusal]:

@@ -35,6 +35,7 @@ class Resource:
     id: str
     dependencies: frozenset[str]  # URNs, of options and of inputs
     deleted_with: str  # URN
+    retained: bool  # deleting it runs nothing
     ignores: frozenset[str]
     secret_outputs: frozenset[str]
     trigger: Value
@@ -43,6 +44,10 @@ class Resource:
         """A text input without its secret mark; empty when it is not set."""
         value = plain(self.inputs.get(key))
         return value if isinstance(value, str) else ""
+
+    def value(self, key: str) -> Value:
+        """An input without its secret marks."""
+        return plain(self.inputs.get(key))
 
     def is_secret(self, key: str) -> bool:
         return isinstance(self.inputs.get(key), Secret)
@@ -101,6 +106,7 @@ def wanted_of(urn: str, request: resource_pb2.RegisterResourceRequest) -> Resour
         id="",
         dependencies=frozenset((*request.dependencies, *by_property)),
         deleted_with=request.deletedWith,
+        retained=request.retainOnDelete,
         ignores=frozenset(request.ignoreChanges),
         secret_outputs=frozenset(request.additionalSecretOutputs),
         trigger=trigger,
