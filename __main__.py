@@ -17,24 +17,20 @@ try:
     wanted = plan(load(stack_file.of_engine(os.environ)))
     before = transition.remembered(last_applied.read())
     verdict = transition.check(before, wanted)
-    files = {
-        arch: artifacts.files(wanted, arch)
-        for arch in sorted({n.arch for n in (*wanted.nodes, *wanted.away)})
-    }
+    files = artifacts.by_arch(wanted)
 except (SpecError, transition.TransitionError) as error:
     # Nothing has been registered yet, so nothing is touched.
     sys.exit(text.problems(f"Pulumi.{pulumi.get_stack()}.yaml", error.problems))
 except artifacts.ArtifactError as error:
     sys.exit(str(error))
-words = report.report(before, wanted, verdict)
-pulumi.info(report.as_text(words))
+pulumi.info(report.as_text(report.report(before, wanted, verdict)))
 for path, warning in (*wanted.warnings, *verdict.warnings):
     pulumi.warn(f"{path}: {warning}")
 
 args = ClusterArgs(
     plan=wanted,
     files=files,
-    machine=lab.Lab(wanted).machine if wanted.in_lab else adopted.machine,
+    machine=(lab.Lab if wanted.in_lab else adopted.Adopted)(wanted).machine,
     pki=Pki(f"{wanted.spec.cluster.name}-pki", wanted),
     before=before,
 )

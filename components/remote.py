@@ -27,6 +27,7 @@ class Machine:
     user: str
     exists: Resource | None  # what has to be there first; None: the machine was always there
     deleted_with: Resource | None  # deleting this takes all traces on the machine along
+    keep: bool = False  # when it leaves for good, what is on its disks stays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,12 +111,16 @@ def converge(
         connection=machine.connection,
         # No update: any change runs the same idempotent phase. Short, for failures repeat it.
         create=Output.concat(f"{run} {_REMOTE}/scripts/run.sh {phase} ", stamp),
-        delete=f"{run} {_REMOTE}/scripts/run.sh leave" if leave else None,
+        delete=_leave(run, machine) if leave else None,
         stdin=Output.secret(text) if secret else text,
         logging=remote.Logging.NONE,
         add_previous_output_in_env=False,
         opts=ResourceOptions.merge(opts, fixed),
     )
+
+
+def _leave(run: str, machine: Machine) -> str:
+    return f"{run} {_REMOTE}/scripts/run.sh leave" + (" keep" if machine.keep else "")
 
 
 def forget(name: str, survivor: Machine, *, opts: ResourceOptions) -> remote.Command:

@@ -68,6 +68,12 @@ def files(plan: Plan, arch: str, *, root: Path | None = None) -> dict[str, File]
     return out
 
 
+def by_arch(plan: Plan, *, root: Path | None = None) -> dict[str, dict[str, File]]:
+    """The files of every architecture that the plan has machines of. Raises ArtifactError."""
+    archs = sorted({node.arch for node in (*plan.nodes, *plan.away)})
+    return {arch: files(plan, arch, root=root) for arch in archs}
+
+
 def images(plan: Plan) -> dict[str, Image]:
     """Every image of the cluster, by name."""
     return {

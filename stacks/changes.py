@@ -7,33 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
-from stacks import certificates, desired, membership, memory
+from stacks import arrivals, certificates, desired, memory
+from stacks.actions import Action, Kind, NodeChange
 from stacks.effects import CERTIFICATES, CONNECTION, KUBELET_PART, OF_VALUE, OF_VERSION, Restart
 from stacks.memory import Memory
 from stacks.plan import Node, Plan
-
-Kind = Literal["new", "rebuilt", "changed", "leaving"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
-    """One thing that happens on or to a node, in words, and what clients could notice of it."""
-
-    # The phase that does it. "first" and "nodes" are done from a master, before and after all else;
-    # "machine" beside the node.
-    phase: str
-    text: str
-    restarts: Restart | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeChange:
-    name: str
-    kind: Kind
-    roles: tuple[str, ...]
-    actions: tuple[Action, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,21 +30,21 @@ class Changes:
 def changes(before: Memory | None, plan: Plan) -> Changes:
     """Everything that differs between the last success and the plan. None: all is new."""
     if before is None:
-        new = tuple(_new(plan, node, founding=True) for node in plan.nodes)
+        new = tuple(arrivals.new(plan, node, founding=True) for node in plan.nodes)
         addons = tuple((name, "is made") for name in sorted(desired.addons(plan)))
         return Changes(nodes=new, addons=addons, program=(), unchanged=0, comparable=True)
     drift = _Drift.of(before)
     found: list[NodeChange] = []
     for node in plan.nodes:
         if node.name not in before.machines:
-            found.append(_new(plan, node, founding=False))
+            found.append(arrivals.new(plan, node, founding=False))
         elif node.generation > before.machines[node.name].generation:
-            found.append(_rebuilt(plan, node))
+            found.append(arrivals.rebuilt(plan, node))
         elif before.plan is not None:
             actions = tuple(_of_existing(before.plan, plan, node, drift))
             if actions:
                 found.append(_changed(node, actions))
-    found += _leaving(before, plan)
+    found += arrivals.leaving(before, plan)
     touched = sum(node.kind != "leaving" for node in found)
     return Changes(
         nodes=tuple(found),
@@ -116,87 +95,6 @@ def _what(drifted: str) -> str:
 
 def _changed(node: Node, actions: tuple[Action, ...]) -> NodeChange:
     return NodeChange(name=node.name, kind="changed", roles=node.roles, actions=actions)
-
-
-def _new(plan: Plan, node: Node, *, founding: bool) -> NodeChange:
-    machine = "adopt the machine" if node.ssh else "make the machine"
-    actions = [Action(phase="machine", text=machine)]
-    ready = "preflight, then packages, kernel settings"
-    if node.in_kubernetes:
-        ready += ", HAProxy, containerd, kubelet"
-    actions.append(Action(phase="node", text=ready))
-    if node.is_etcd:
-        founds = founding and node.name == plan.etcd[0].name
-        join = "found the etcd cluster" if founds else "join etcd as a learner, then vote"
-        actions.append(Action(phase="etcd-member", text=join))
-    if node.is_master:
-        text = "become a master: apiserver, controller manager, scheduler"
-        actions.append(Action(phase="master", text=text))
-    elif node.in_kubernetes:
-        actions.append(Action(phase="join", text="join as a worker"))
-    return NodeChange(name=node.name, kind="new", roles=node.roles, actions=tuple(actions))
-
-
-def _rebuilt(plan: Plan, node: Node) -> NodeChange:
-    """A node that is made anew under its name: like a new one, after the old one is out."""
-    first = Action(phase="first", text=f"{_OUT} (evicted before, if it still answers)")
-    machine = "wipe the machine and adopt it again" if node.ssh else "make a new machine"
-    actions = _new(plan, node, founding=False).actions[1:]
-    return NodeChange(
-        name=node.name,
-        kind="rebuilt",
-        roles=node.roles,
-        actions=(first, Action(phase="machine", text=machine), *actions),
-    )
-
-
-def _leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
-    """Nodes that leave, and machines that were away and are now forgotten or given back."""
-    stay = {node.name for node in plan.nodes}
-    away = {node.name: node for node in plan.away}
-    known: dict[str, tuple[str, ...]] = {
-        name: node.roles for name, node in away.items() if node.state == "lost"
-    }
-    known |= {name: machine.roles for name, machine in before.machines.items()}
-    for name, roles in sorted(known.items()):
-        if name in stay:
-            continue
-        if name not in away:
-            yield _leaves(name, roles, _release(plan))
-        elif away[name].state == "decommissioned":
-            text = "stop everything of ours; machine and disks stay"
-            yield _leaves(name, roles, Action(phase="decommission", text=text))
-        elif name in membership.going_first(before, plan):
-            release = "delete the machine" if plan.in_lab else "forget the machine, no SSH is tried"
-            actions = (Action(phase="first", text=_OUT), Action(phase="machine", text=release))
-            yield NodeChange(name=name, kind="leaving", roles=roles, actions=actions)
-    for name, machine in sorted(before.away.items()):
-        if name not in stay and name not in away and not membership.was_lost(before, name):
-            yield NodeChange(
-                name=name, kind="leaving", roles=machine.roles, actions=(_release(plan),)
-            )
-
-
-_OUT = "its etcd member and its Node are removed by those that stay"
-
-
-def _release(plan: Plan) -> Action:
-    text = "delete the machine" if plan.in_lab else "wipe what is ours; the machine stays"
-    return Action(phase="machine", text=text)
-
-
-def _leaves(name: str, roles: tuple[str, ...], last: Action) -> NodeChange:
-    in_kubernetes = "master" in roles or "worker" in roles
-    actions = []
-    if in_kubernetes:
-        text = "evict its pods (PodDisruptionBudgets are respected)"
-        actions.append(Action(phase="nodes", text=text))
-    if "etcd" in roles:
-        text = "leave etcd: removed by those that stay, once they have a quorum without it"
-        actions.append(Action(phase="nodes", text=text))
-    if in_kubernetes:
-        actions.append(Action(phase="nodes", text="delete its Node"))
-    return NodeChange(name=name, kind="leaving", roles=roles, actions=(*actions, last))
 
 
 def _of_existing(then: Plan, plan: Plan, node: Node, drift: _Drift) -> Iterator[Action]:

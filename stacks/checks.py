@@ -88,6 +88,9 @@ def _machines(spec: Spec) -> list[Problem]:
     """Settings of the other provider do nothing, so they are refused."""
     machines = spec.machines
     if machines.provider == "lab":
+        if machines.on_release != "wipe":
+            text = "is for provider adopt; machines of the lab are deleted"
+            return [Problem("machines.onRelease", text)]
         if machines.ssh != type(machines.ssh)():
             return [Problem("machines.ssh", "is for provider adopt; the lab makes its own keys")]
         return []

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from stacks import text, waves
-from stacks.changes import Action, Changes, NodeChange, changes
+from stacks.actions import Action, NodeChange
+from stacks.changes import Changes, changes
 from stacks.memory import Memory
 from stacks.names import spoken
 from stacks.plan import Plan

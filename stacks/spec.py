@@ -110,6 +110,11 @@ class MachinesSpec(Section):
     )
     lab: LabSpec = Field(LabSpec(), description="settings of the lab")
     ssh: SshSpec = Field(SshSpec(), description="how adopted machines are reached")
+    on_release: Literal["wipe", "keep"] = Field(
+        "wipe",
+        description="adopted machines that leave for good: wiped of everything of ours, or stopped "
+        "and kept as they are, to be adopted again",
+    )
     containers: bool = Field(
         default=False, description="adopted machines are containers: relax what they cannot set"
     )

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from stacks.changes import Action, Changes, NodeChange
+from stacks.actions import Action, NodeChange
+from stacks.changes import Changes
 from stacks.memory import Memory
 from stacks.plan import Plan
 

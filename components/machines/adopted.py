@@ -2,39 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from pulumi import Resource
 from pulumi_command import remote
 
 from components.remote import Machine
-from stacks.plan import Bastion, Node
+from stacks.plan import Bastion, Node, Plan
 
 
-def machine(node: Node, after: Resource | None) -> Machine:
-    """The machine of a node whose pool names hosts; `after` has to be done before it is used.
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """The machines of a plan whose pools name hosts."""
 
-    Raises ValueError for a node without a connection, which load() accepts in the lab only.
-    """
-    ssh = node.ssh
-    if ssh is None:
-        msg = f"{node.name} has no connection"
-        raise ValueError(msg)
-    return Machine(
-        node=node,
-        connection=remote.ConnectionArgs(
-            host=node.address,
-            port=ssh.port,
+    plan: Plan
+
+    def machine(self, node: Node, after: Resource | None) -> Machine:
+        """The machine of a node whose pool names hosts; `after` has to be done before it is used.
+
+        Raises ValueError for a node without a connection, which load() accepts in the lab only.
+        """
+        ssh = node.ssh
+        if ssh is None:
+            msg = f"{node.name} has no connection"
+            raise ValueError(msg)
+        return Machine(
+            node=node,
+            connection=remote.ConnectionArgs(
+                host=node.address,
+                port=ssh.port,
+                user=ssh.user,
+                private_key=_key(ssh.private_key_file),
+                host_key=ssh.host_key,
+                proxy=_proxy(ssh.bastion) if ssh.bastion else None,
+            ),
             user=ssh.user,
-            private_key=_key(ssh.private_key_file),
-            host_key=ssh.host_key,
-            proxy=_proxy(ssh.bastion) if ssh.bastion else None,
-        ),
-        user=ssh.user,
-        exists=after,
-        # The machine outlives its node, so leaving must really be done on it.
-        deleted_with=None,
-    )
+            exists=after,
+            # The machine outlives its node, so leaving must really be done on it.
+            deleted_with=None,
+            keep=self.plan.spec.machines.on_release == "keep",
+        )
 
 
 def _proxy(bastion: Bastion) -> remote.ProxyConnectionArgs:

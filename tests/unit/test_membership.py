@@ -176,3 +176,9 @@ def test_what_is_away_and_forgotten_is_told_once() -> None:
     assert [(node.name, [a.text for a in node.actions]) for node in found.nodes] == [
         ("worker-2", ["delete the machine"])
     ]
+
+
+def test_a_machine_that_is_kept_is_not_said_to_be_wiped() -> None:
+    keep = adopted({"machines.onRelease": "keep"})
+    found = changes(known(keep), planned(edited(keep, state(worker_1="removed"))))
+    assert found.nodes[0].actions[-1].text == "stop everything of ours; machine and disks stay"

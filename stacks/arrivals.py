@@ -1,0 +1,96 @@
+"""Who comes and who goes, in words: nodes that join, are made anew, leave, or are given up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stacks import membership
+from stacks.actions import Action, NodeChange
+from stacks.memory import Memory
+from stacks.plan import Node, Plan
+
+
+def new(plan: Plan, node: Node, *, founding: bool) -> NodeChange:
+    machine = "adopt the machine" if node.ssh else "make the machine"
+    actions = [Action(phase="machine", text=machine)]
+    ready = "preflight, then packages, kernel settings"
+    if node.in_kubernetes:
+        ready += ", HAProxy, containerd, kubelet"
+    actions.append(Action(phase="node", text=ready))
+    if node.is_etcd:
+        founds = founding and node.name == plan.etcd[0].name
+        join = "found the etcd cluster" if founds else "join etcd as a learner, then vote"
+        actions.append(Action(phase="etcd-member", text=join))
+    if node.is_master:
+        text = "become a master: apiserver, controller manager, scheduler"
+        actions.append(Action(phase="master", text=text))
+    elif node.in_kubernetes:
+        actions.append(Action(phase="join", text="join as a worker"))
+    return NodeChange(name=node.name, kind="new", roles=node.roles, actions=tuple(actions))
+
+
+def rebuilt(plan: Plan, node: Node) -> NodeChange:
+    """A node that is made anew under its name: like a new one, after the old one is out."""
+    first = Action(phase="first", text=f"{_OUT} (evicted before, if it still answers)")
+    machine = "wipe the machine and adopt it again" if node.ssh else "make a new machine"
+    actions = new(plan, node, founding=False).actions[1:]
+    return NodeChange(
+        name=node.name,
+        kind="rebuilt",
+        roles=node.roles,
+        actions=(first, Action(phase="machine", text=machine), *actions),
+    )
+
+
+def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
+    """Nodes that leave, and machines that were away and are now forgotten or given back."""
+    stay = {node.name for node in plan.nodes}
+    away = {node.name: node for node in plan.away}
+    known: dict[str, tuple[str, ...]] = {
+        name: node.roles for name, node in away.items() if node.state == "lost"
+    }
+    known |= {name: machine.roles for name, machine in before.machines.items()}
+    for name, roles in sorted(known.items()):
+        if name in stay:
+            continue
+        if name not in away:
+            yield _leaves(name, roles, _release(plan))
+        elif away[name].state == "decommissioned":
+            text = "stop everything of ours; machine and disks stay"
+            yield _leaves(name, roles, Action(phase="decommission", text=text))
+        elif name in membership.going_first(before, plan):
+            release = "delete the machine" if plan.in_lab else "forget the machine, no SSH is tried"
+            actions = (Action(phase="first", text=_OUT), Action(phase="machine", text=release))
+            yield NodeChange(name=name, kind="leaving", roles=roles, actions=actions)
+    for name, machine in sorted(before.away.items()):
+        if name not in stay and name not in away and not membership.was_lost(before, name):
+            yield NodeChange(
+                name=name, kind="leaving", roles=machine.roles, actions=(_release(plan),)
+            )
+
+
+_OUT = "its etcd member and its Node are removed by those that stay"
+
+
+def _release(plan: Plan) -> Action:
+    if plan.in_lab:
+        text = "delete the machine"
+    elif plan.spec.machines.on_release == "keep":
+        text = "stop everything of ours; machine and disks stay"
+    else:
+        text = "wipe what is ours; the machine stays"
+    return Action(phase="machine", text=text)
+
+
+def _leaves(name: str, roles: tuple[str, ...], last: Action) -> NodeChange:
+    in_kubernetes = "master" in roles or "worker" in roles
+    actions = []
+    if in_kubernetes:
+        text = "evict its pods (PodDisruptionBudgets are respected)"
+        actions.append(Action(phase="nodes", text=text))
+    if "etcd" in roles:
+        text = "leave etcd: removed by those that stay, once they have a quorum without it"
+        actions.append(Action(phase="nodes", text=text))
+    if in_kubernetes:
+        actions.append(Action(phase="nodes", text="delete its Node"))
+    return NodeChange(name=name, kind="leaving", roles=roles, actions=(*actions, last))
