@@ -185,6 +185,10 @@ def _marks(old: Node, node: Node) -> Iterator[Action]:
         yield Action(phase="nodes", text=", ".join(words))
 
 
+_PODS = "its manifest changes: pods are replaced a few at a time"
+_POLICY = "what these nodes write is refused, nothing restarts"
+
+
 def _addons(before: Memory, plan: Plan, drift: _Drift) -> tuple[tuple[str, str], ...]:
     now = desired.addons(plan)
     was = desired.addons(before.plan) if before.plan else now
@@ -193,7 +197,7 @@ def _addons(before: Memory, plan: Plan, drift: _Drift) -> tuple[tuple[str, str],
     out = []
     for name in sorted(now):
         if was.get(name) != now[name] or name in drifted:
-            out.append((name, "its manifest changes: pods are replaced a few at a time"))
+            out.append((name, _POLICY if name == "lost-nodes" else _PODS))
         elif again or "addon" in drift.scripts:
             out.append((name, "is applied again, nothing restarts"))
     return tuple(out)

@@ -23,6 +23,7 @@ from stacks.files import (
     kube_proxy,
     kubeadm,
     kubelet,
+    lost_nodes,
     sysctl,
 )
 from stacks.plan import API_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT, LOCAL_API_PORT, Node, Plan
@@ -135,7 +136,11 @@ def of_master(plan: Plan, node: Node) -> dict[str, str]:
 
 def addons(plan: Plan) -> dict[str, str]:
     """Manifests of what runs in every cluster of ours, by name."""
-    manifests = {"coredns": coredns.coredns(plan), "kube-proxy": kube_proxy.kube_proxy(plan)}
+    manifests = {
+        "coredns": coredns.coredns(plan),
+        "kube-proxy": kube_proxy.kube_proxy(plan),
+        "lost-nodes": lost_nodes.lost_nodes(plan),
+    }
     if plan.spec.network.plugin == "flannel":
         manifests["flannel"] = flannel.flannel(plan)
     return manifests

@@ -209,7 +209,7 @@ LAB = [
             *stamped("master-shared-keys", MASTERS),
             *stamped("master-keys", MASTERS),
             *stamped("master", MASTERS),
-            *addons("coredns", "flannel", "kube-proxy"),
+            *addons("coredns", "flannel", "kube-proxy", "lost-nodes"),
             *GATE,
         ],
         id="a raised generation runs every phase again",

@@ -12,7 +12,10 @@ from stacks.files.acceptance import acceptance
 from stacks.files.coredns import coredns
 from stacks.files.flannel import flannel
 from stacks.files.kube_proxy import kube_proxy
+from stacks.files.lost_nodes import lost_nodes
 from stacks.plan import Plan
+from tests.unit import configs
+from tests.unit.configs import planned
 from tests.unit.files_examples import adopted, assert_snapshot, lab
 from tests.unit.manifests import at, data, one, pod_of
 
@@ -148,3 +151,19 @@ def test_acceptance_pods_become_ready_and_are_restricted() -> None:
     assert at(container, "args") == ["netexec", "--http-port=8080"]
     assert at(container, "securityContext", "allowPrivilegeEscalation") is False
     assert at(pod_of(acceptance(lab())), "securityContext", "runAsNonRoot") is True
+
+
+def test_lost_nodes_may_write_nothing() -> None:
+    def condition(edit: dict[str, object]) -> str:
+        policy, binding = yaml.safe_load_all(lost_nodes(planned(configs.lab(edit))))
+        assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+        assert policy["spec"]["validations"][0]["expression"] == "false"
+        expression: str = policy["spec"]["matchConditions"][0]["expression"]
+        return expression
+
+    assert condition({}) == "false"
+    dead: dict[str, object] = {
+        "nodes/worker-1": {"state": "lost"},
+        "nodes/worker-2": {"state": "decommissioned"},
+    }
+    assert condition(dead) == 'request.userInfo.username in ["system:node:worker-1"]'
