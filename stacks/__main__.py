@@ -62,7 +62,7 @@ def _before(file: Path) -> Memory:
         kept = None
     if isinstance(kept, str):  # the engine prints texts with --json in quotes
         kept = json.loads(kept)
-    if not isinstance(kept, dict):
+    if not isinstance(kept, dict) or "format" not in kept:  # JSON is YAML: a stack file may be one
         try:
             kept = memory.of(plan(load(read(file), read_keys=False)))
         except (StackFileError, SpecError) as error:
