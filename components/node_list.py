@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pulumi import Input, Output
 
 from stacks import names
-from stacks.plan import ETCD_CLIENT_PORT, Node, Plan
+from stacks.plan import Node, Plan
+from stacks.ports import ETCD_CLIENT_PORT
 
 _STALL_S = 240  # a worker on a slow line needs about two minutes from its first byte to Ready
 _IDLE_S = 90  # a machine that is reached begins at once; a retry clears the last failure then

@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     from stacks.spec import Spec
 
 LAB_MASKS = (16, 28)
+# Of every computer, whatever its network.
+_TAKEN = {
+    IPv4Network("0.0.0.0/8"): "this network",
+    IPv4Network("127.0.0.0/8"): "loopback",
+    IPv4Network("169.254.0.0/16"): "link-local",
+    IPv4Network("224.0.0.0/3"): "multicast and reserved",
+}
 _MOST_PARTS = 16  # bits between podCidr and a node's part; kubeadm takes no more
 _NOT_FOR_PODS = 3  # addresses of a node's part: the network's own, the bridge's, broadcast
 
@@ -33,6 +40,12 @@ def _networks(spec: Spec) -> list[Problem]:
         for place, (path, network) in enumerate(named)
         for other_path, other in named[:place]
         if network.overlaps(other)
+    ]
+    out += [
+        Problem(path, f"{network} meets {taken}, which is {what}; use a private network")
+        for path, network in named
+        for taken, what in _TAKEN.items()
+        if network.overlaps(taken)
     ]
     mask = spec.network.node_cidr_mask
     limits = {

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 
 from stacks import artifacts, desired, names
 from stacks.artifacts import File
-from stacks.plan import ETCD_CLIENT_PORT, Mirror, Node, Plan
+from stacks.plan import Mirror, Node, Plan
+from stacks.ports import ETCD_CLIENT_PORT
 from stacks.problems import Problem
 from stacks.spec import TaintSpec
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
 
 from stacks import (
+    check_addresses,
     check_control_plane,
     check_networks,
     check_pools,
@@ -37,7 +37,7 @@ def problems(spec: Spec) -> list[Problem]:
         *_machines(spec),
         *check_pools.problems(spec),
         *check_zones.problems(spec, places),
-        *_addresses(spec, places),
+        *check_addresses.problems(spec, places),
         *_duplicates(places),
         *_exceptions(spec, places),
         *check_settings.problems(spec),
@@ -52,6 +52,7 @@ def warnings(spec: Spec) -> list[Problem]:
         *check_pools.warnings(spec),
         *check_zones.warnings(spec, inventory.present(spec)),
         *check_control_plane.warnings(spec),
+        *check_addresses.warnings(places),
     ]
     out += [
         Problem(place.path, f"{place.name}: the host key is not checked (insecureIgnoreHostKey)")
@@ -106,58 +107,11 @@ def _machines(spec: Spec) -> list[Problem]:
         out.append(Problem("machines.ssh.agent", text))
     bastion = ssh.bastion
     if bastion is not None and bastion.host_key is None and not ssh.insecure_ignore_host_key:
-        out.append(Problem("machines.ssh.bastion.hostKey", _NO_HOST_KEY.format(bastion.address)))
-    return out
-
-
-_NO_HOST_KEY = (
-    "is missing; run `ssh-keyscan -t ecdsa {}`, compare it with the machine's console, and write "
-    "it here (or, unprotected, set machines.ssh.insecureIgnoreHostKey: true)"
-)
-
-
-def _addresses(spec: Spec, places: Iterable[Place]) -> list[Problem]:
-    if spec.machines.provider == "lab":
-        return _lab_addresses(spec)
-    out = []
-    cidrs = {"podCidr": spec.cluster.pod_cidr, "serviceCidr": spec.cluster.service_cidr}
-    networks = {name: IPv4Network(cidr) for name, cidr in cidrs.items()}
-    for place in places:
-        path, address = f"{place.path}.address", IPv4Address(place.address)
-        for name, network in networks.items():
-            if address in network:
-                text = f"{address} lies in cluster.{name} {network}; choose another network there"
-                out.append(Problem(path, text))
-        host = place.host
-        if host and host.host_key is None and not spec.machines.ssh.insecure_ignore_host_key:
-            out.append(Problem(f"{place.path}.hostKey", _NO_HOST_KEY.format(place.address)))
-    return out
-
-
-def _lab_addresses(spec: Spec) -> list[Problem]:
-    """First and last machine of each pool within the subnet; pools apart from each other."""
-    subnet = IPv4Network(spec.machines.lab.subnet)
-    if subnet.prefixlen > check_networks.LAB_MASKS[1]:
-        return []  # said by check_networks
-    low, high = int(subnet.network_address) + 3, int(subnet.broadcast_address) - 1
-    out: list[Problem] = []
-    taken: list[tuple[str, int, int]] = []
-    for name, pool in sorted(spec.pools.items()):
-        if not pool.count:
-            continue
-        first = inventory.lab_base(spec, pool) + 1
-        last = first + pool.count - 1
-        path = f"pools.{name}.addressOffset"
-        span = f"{IPv4Address(first)} to {IPv4Address(last)}"
-        if first < low or last > high:
-            room = f"{IPv4Address(low)} to {IPv4Address(high)}"
-            text = f"{span} is not within {room}; lower it, or widen machines.lab.subnet"
-            out.append(Problem(path, text))
-        for other, start, end in taken:
-            if first <= end and start <= last:
-                text = f"{span} meets the addresses of pool {other}; move it by {end - first + 1}"
-                out.append(Problem(path, text))
-        taken.append((name, first, last))
+        out.append(
+            Problem(
+                "machines.ssh.bastion.hostKey", check_addresses.NO_HOST_KEY.format(bastion.address)
+            )
+        )
     return out
 
 

@@ -11,7 +11,7 @@ import base64
 import json
 from collections.abc import Mapping
 
-from stacks import phases
+from stacks import phases, ports
 from stacks.artifacts import File, images
 from stacks.files import (
     apiserver,
@@ -26,7 +26,7 @@ from stacks.files import (
     lost_nodes,
     sysctl,
 )
-from stacks.plan import API_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT, LOCAL_API_PORT, Node, Plan
+from stacks.plan import Node, Plan
 
 # Where a value lies on the node. The phases know these paths; the lab's stories compare both.
 PATHS: Mapping[str, str] = {
@@ -163,7 +163,7 @@ def preflight(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[str, st
         "ROLES": " ".join(node.roles),
         "ADDRESS": node.address,
         "ARCH": node.arch,
-        "PORTS": " ".join(str(port) for port in _ports(node)),
+        "PORTS": " ".join(str(port) for port in sorted(ports.of_roles(node.roles))),
         "PEERS": " ".join(peers),
         "SOURCES": " ".join(sources),
         "VXLAN": "1" if network.plugin == "flannel" and network.backend == "vxlan" else "",
@@ -219,12 +219,3 @@ def _mtu(plan: Plan) -> str:
     if network.mtu is None:
         return ""
     return str(network.mtu + (flannel.VXLAN_HEADERS if network.backend == "vxlan" else 0))
-
-
-def _ports(node: Node) -> list[int]:
-    ports = [ETCD_CLIENT_PORT, ETCD_PEER_PORT] if node.is_etcd else []
-    if node.in_kubernetes:
-        ports += [LOCAL_API_PORT, 10250]
-    if node.is_master:
-        ports += [API_PORT, 10257, 10259]
-    return sorted(ports)

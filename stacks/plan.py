@@ -9,13 +9,9 @@ from ipaddress import IPv4Address, IPv4Network
 from stacks import checks, inventory, versions
 from stacks.fields import NodeState
 from stacks.inventory import ZONE_LABEL, Place
+from stacks.ports import API_PORT
 from stacks.spec import HostSpec, PoolSpec, Role, Spec, SshSpec, TaintSpec
 from stacks.versions import Versions
-
-API_PORT = 6443  # kube-apiserver on each master
-LOCAL_API_PORT = 3446  # HAProxy on each node, 127.0.0.1 only; the controlPlaneEndpoint, for ever
-ETCD_CLIENT_PORT = 2379
-ETCD_PEER_PORT = 2380
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,7 +75,8 @@ def ipv4(text: str) -> str:
         raise ValueError(
             f"{short(text)} is no IPv4 address; write four numbers, as 10.0.0.11"
         ) from None
-    if address.is_loopback or address.is_multicast or address.is_unspecified or address.is_reserved:
+    this_network = int(address) < 1 << 24  # 0.0.0.0/8 (RFC 1122 3.2.1.3)
+    if address.is_loopback or address.is_multicast or this_network or address.is_reserved:
         raise ValueError(
             f"{short(text)} is no address of a machine (loopback, multicast or reserved)"
         )

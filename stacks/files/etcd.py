@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from stacks.plan import ETCD_CLIENT_PORT, ETCD_PEER_PORT, Node, Plan
+from stacks.plan import Node, Plan
+from stacks.ports import ETCD_CLIENT_PORT, ETCD_PEER_PORT
 from stacks.settings import EtcdSpec
 
 _GIB = 1024**3

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from stacks.plan import API_PORT, LOCAL_API_PORT, Plan
+from stacks.plan import Plan
+from stacks.ports import API_PORT, LOCAL_API_PORT
 from stacks.settings import CHECK_TIMEOUT_S, CHECKS_TO_FALL
 
 _FAST_INTERVAL_MS = 1000  # between the checks of a master that is about to change sides

@@ -6,7 +6,8 @@ import base64
 
 from stacks.files import kubeadm
 from stacks.files.yaml_text import documents
-from stacks.plan import LOCAL_API_PORT, Node, Plan
+from stacks.plan import Node, Plan
+from stacks.ports import LOCAL_API_PORT
 
 TOKEN_LIFE = "2h0m0s"  # noqa: S105 - a duration
 

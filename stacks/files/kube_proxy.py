@@ -18,7 +18,8 @@ from stacks.files.manifests import (
     service_account,
 )
 from stacks.files.yaml_text import documents
-from stacks.plan import LOCAL_API_PORT, Plan
+from stacks.plan import Plan
+from stacks.ports import LOCAL_API_PORT
 
 _NAMESPACE = "kube-system"
 _NAME = "kube-proxy"

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from stacks.files import kubelet
 from stacks.files.yaml_text import documents
-from stacks.plan import API_PORT, ETCD_CLIENT_PORT, LOCAL_API_PORT, Node, Plan
+from stacks.plan import Node, Plan
+from stacks.ports import API_PORT, ETCD_CLIENT_PORT, LOCAL_API_PORT
 from stacks.settings import API_SHUTDOWN_DELAY_S
 
 _API = "kubeadm.k8s.io/v1beta4"

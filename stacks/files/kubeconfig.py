@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 
 from stacks.files.yaml_text import documents
-from stacks.plan import API_PORT, Plan
+from stacks.plan import Plan
+from stacks.ports import API_PORT
 
 
 def admin(plan: Plan, ca_pem: str, cert_pem: str, key_pem: str) -> str:

@@ -222,6 +222,27 @@ def test_host_keys_that_most_machines_never_show_are_warned_of_once() -> None:
     assert planned(adopted()).warnings == ()
 
 
+def test_addresses_that_most_networks_keep_for_themselves_are_warned_of() -> None:
+    raw = adopted(
+        {"pools.worker.hosts.0.address": "192.0.2.0", "pools.worker.hosts.1.address": "192.0.2.255"}
+    )
+    assert planned(raw).warnings == (
+        ("pools.worker.hosts[0].address", "192.0.2.0 means the network itself in a /24; is it that machine's own?"),
+        ("pools.worker.hosts[1].address", "192.0.2.255 means broadcast in a /24; is it that machine's own?"),
+    )  # fmt: skip
+
+
+def test_a_wider_network_has_machines_at_such_addresses() -> None:
+    edits = {"pools.worker.hosts.0.address": "192.0.2.255"}
+    assert planned(adopted({**edits, "pools.worker.hosts.1.address": "192.0.3.0"})).warnings == ()
+
+
+def test_a_port_of_another_role_is_free_for_ssh() -> None:
+    assert planned(adopted({"pools.worker.hosts.0.port": 6443}))
+    assert planned(adopted({"pools.worker.hosts.0.port": 2380}))
+    assert planned(adopted({"cluster.endpoint": "192.0.2.11:443"})).endpoint == "192.0.2.11:443"
+
+
 def test_the_mirror_of_the_lab_is_the_second_address_of_its_subnet() -> None:
     made = planned(lab({"machines.lab.subnet": "10.92.0.128/25"}))
     assert made.mirror is not None

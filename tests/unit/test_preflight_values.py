@@ -25,6 +25,16 @@ def test_vxlan_is_needed_by_flannel_with_that_backend_alone(
     assert desired.preflight(plan, plan.workers[0], files)["VXLAN"] == wanted
 
 
+def test_ports_of_the_roles_have_to_be_free() -> None:
+    plan = planned(adopted())
+    files = artifacts.files(plan, "amd64")
+    node = "3446 10248 10249 10250 10256"
+    assert desired.preflight(plan, plan.workers[0], files)["PORTS"] == node
+    assert desired.preflight(plan, plan.masters[0], files)["PORTS"] == (
+        "2379 2380 2381 3446 6443 10248 10249 10250 10256 10257 10259"
+    )
+
+
 @pytest.mark.parametrize(
     ("network", "wanted"),
     [
