@@ -9,6 +9,7 @@ from pathlib import Path
 import yaml
 
 HERE = Path(__file__).parent
+_ABOUT_THE_SET = ("fits", "sources")  # no versions of it
 ARCHITECTURES = ("amd64", "arm64")
 
 
@@ -94,6 +95,8 @@ def read(kubernetes: str | None, arch: str, *, path: Path = HERE / "lock.yaml") 
         raise LockError(f"{path}: no set for Kubernetes {chosen}; there are {', '.join(sets)}")
     versions = {"kubernetes": chosen}
     for key, value in _mapping(sets[chosen], f"sets.{chosen}").items():
+        if key in _ABOUT_THE_SET:
+            continue
         if not isinstance(value, str):
             raise LockError(f"{path}: sets.{chosen}.{key}: quote {value!r}, it is no string")
         versions[key] = value

@@ -1,7 +1,7 @@
 """What a stack file may hold, for editors (JSON schema) and for readers (docs/config.md).
 
-`python -m stacks.reference` writes both files from the model; `--check` only says whether they are
-those of the model.
+`python -m stacks.reference` writes them from the model, and docs/versions.md from the lock;
+`--check` only says whether they are up to date.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from stacks import refusals
+from stacks import refusals, version_fit
 from stacks.schema import Json, mapping, stack_schema, text
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "docs" / "stack.schema.json"
 TABLES = ROOT / "docs" / "config.md"
+VERSIONS = ROOT / "docs" / "versions.md"
 
 _INTRO = """# What a stack file may hold
 
@@ -30,9 +31,13 @@ stack files of this project names `docs/stack.schema.json`.
 
 
 def files() -> dict[Path, str]:
-    """The text of both files, by path."""
+    """The text of every file that is made, by path."""
     schema = stack_schema()
-    return {SCHEMA: json.dumps(schema, indent=2) + "\n", TABLES: _tables(schema)}
+    return {
+        SCHEMA: json.dumps(schema, indent=2) + "\n",
+        TABLES: _tables(schema),
+        VERSIONS: version_fit.page(),
+    }
 
 
 def _tables(schema: Json) -> str:
@@ -142,7 +147,7 @@ def _sentence(words: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write both files; with --check only name those that are stale, and return 1."""
+    """Write the files; with --check only name those that are stale, and return 1."""
     stale = [path for path, new in files().items() if not path.exists() or path.read_text() != new]
     for path in stale:
         if "--check" in arguments:
