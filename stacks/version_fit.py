@@ -18,9 +18,9 @@ _INTRO = """# Which versions fit together
 <!-- Made by `python -m stacks.reference` from artifacts/lock.yaml; edit it there. -->
 
 `cluster.kubernetes` chooses one of these sets; nothing in it is chosen alone. *Named* is what the
-document beside it names for that Kubernetes: etcd, containerd and CNI plugins are that or newer, etcd
-within its minor, the others are that very version. A test compares them. For runc and flannel no
-document names one.
+document beside it names for that Kubernetes: etcd, containerd and CNI plugins are that or newer,
+etcd within its minor; the others are that very version. A test compares them. For runc and flannel
+no document names one.
 """
 
 
