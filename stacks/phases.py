@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
 
@@ -11,12 +12,16 @@ FOLDER = Path(__file__).resolve().parent.parent / "components" / "scripts"
 # In the order in which a node meets them.
 NODE_PHASES = ("preflight", "node", "pki", "etcd-member", "master", "join")
 CLUSTER_PHASES = ("addon", "mint", "nodes", "gate", "etcd-absent")
+# What a phase shares with some others but not with all.
+_SOURCED = re.compile(rb'^source "\$here/([a-z-]+\.sh)"$', re.MULTILINE)
 
 
 @cache
 def script_sum(phase: str) -> str:
     """Short hash of the scripts one phase is made of; run.sh compares it on the node."""
-    text = (FOLDER / "lib.sh").read_bytes() + (FOLDER / f"{phase}.sh").read_bytes()
+    own = (FOLDER / f"{phase}.sh").read_bytes()
+    shared = [(FOLDER / name.decode()).read_bytes() for name in _SOURCED.findall(own)]
+    text = b"".join([(FOLDER / "lib.sh").read_bytes(), own, *shared])
     return hashlib.sha256(text).hexdigest()[:16]
 
 

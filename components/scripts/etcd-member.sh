@@ -60,9 +60,11 @@ own_row() { awk -F', ' -v url="$PEER_URL" '$4 == url'; }
 add_learner() { # add_learner ADDRESS-OF-A-MEMBER
   local row rows
   rows=$(members_at "$1")
+  drop_forgotten_learners "$1" "$rows"
   row=$(own_row <<<"$rows")
-  if [[ $row == *", started, "* ]]; then
-    # This name and address had data once and has none now: the old incarnation must not count as a voter.
+  if [[ -n $row ]] && ! added_here "$row"; then
+    # This address had a member once, and its data is gone. Started, it would count as a voter that never answers; not started yet, it may have
+    # begun a log, which etcd cannot begin again.
     log "removing the lost incarnation of this member"
     wait_for 60 "old member ${row%%,*} removed" etcdctl_at "$1" member remove "${row%%,*}"
     row=""
@@ -77,19 +79,33 @@ add_learner() { # add_learner ADDRESS-OF-A-MEMBER
 ETCD_INITIAL_CLUSTER_STATE=existing"
 }
 
-# A member that was removed while it was away, and is wanted again, joins anew; its old data can never be used by any etcd, and is kept.
+added_here() { [[ $1 == *", unstarted, "* ]] && grep -qs STATE=existing "$BOOTSTRAP_ENV"; } # added_here ROW: by this machine, as it is now
+
+# etcd takes one learner at a time: one whose machine was given up while it joined would keep out all others.
+drop_forgotten_learners() { # drop_forgotten_learners ADDRESS-OF-A-MEMBER ROWS
+  local member wanted=" " id name
+  for member in $MEMBERS; do wanted+="https://${member#*=}:2380 "; done
+  while read -r id name; do
+    if [[ -z $id ]]; then continue; fi
+    log "removing learner $name, which is not wanted any more"
+    wait_for 60 "learner $name removed" etcdctl_at "$1" member remove "$id"
+  done < <(awk -F', ' -v wanted="$wanted" '$6 == "true" && !index(wanted, " " $4 " ") {print $1, $4}' <<<"$2")
+}
+
+# A member that was removed while it was away, and is wanted again, joins anew. Its own word does not count: it may run on for a while.
 set_aside_if_removed() {
   local peer rows
-  if ! etcd_has_data || etcdctl_at 127.0.0.1 endpoint status >/dev/null 2>&1; then return; fi
+  if ! etcd_has_data; then return; fi
+  # A quorum stands behind a list; who was removed gets none.
+  if rows=$(members_at 127.0.0.1 2>/dev/null) && [[ -n $(own_row <<<"$rows") ]]; then return; fi
   peer=$(find_cluster)
   if [[ -z $peer ]]; then return; fi
   rows=$(members_at "$peer")
   if [[ -n $(own_row <<<"$rows") ]]; then return; fi
   log "this member was removed from its cluster: its data goes to $DATA.removed, and it joins anew"
   systemctl stop etcd
-  rm -rf "$DATA.removed"
-  mkdir -m 700 "$DATA.removed"
-  mv "$DATA/member" "$DATA.removed/"
+  rm -f "$BOOTSTRAP_ENV"
+  set_aside_etcd
 }
 
 # A learner answers no member list, but tells its own status.

@@ -1,12 +1,14 @@
 # shellcheck shell=bash
 # What every phase shares; sourced by run.sh after the values. Only definitions and settings: tests source it too.
-# Values of every phase: NODE, CLUSTER (name), CLUSTER_ID (never changes), CONTAINER (1: the machine is a container).
+# Values of every phase: NODE, CLUSTER (name), CLUSTER_ID (never changes), CONTAINER (1: the machine is a container), INCARNATION (which machine
+#   under this node's name, a number that only rises; 1 when it is not said).
 set -euo pipefail
 shopt -s inherit_errexit # or a failing $(...) goes unseen
 set -E
 exec 2>&1 8>&1 # one ordered stream; 8 is it where $(...) takes the others
 umask 022
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+ROOT="" # before the paths of what is taken away; tests put a folder there
 HOME_DIR=/var/lib/kube-ha
 STATE=$HOME_DIR/state
 LOCK=/run/lock/kube-ha.lock
@@ -149,17 +151,33 @@ lock() {
   flock -w 600 9 || die "another run holds $LOCK since 600 s" "let it end (fuser $LOCK), then run pulumi up again"
 }
 
-# The machine belongs to one node of one cluster until it is released.
-own() {
-  local want="$CLUSTER $CLUSTER_ID $NODE" is
+# The machine belongs to one incarnation of one node of one cluster until it is released.
+own() { # own [RENEW]: RENEW makes the machine of an older incarnation a clean one that is still ours; without it such a machine is an error
+  local want="$CLUSTER $CLUSTER_ID $NODE" here
   lock
   if [[ -f $STATE/owner ]]; then
-    is=$(<"$STATE/owner")
-    [[ $is == "$want" ]] || die "this machine belongs to \"$is\", not to \"$want\" (cluster, id, node)" "take it out of this stack's config, or release it there first; to wipe it by hand: /usr/local/lib/kube-ha/leave"
-  else
-    put 600 "$STATE/owner" <<<"$want"
+    [[ $(<"$STATE/owner") == "$want" ]] || die "this machine belongs to \"$(<"$STATE/owner")\", not to \"$want\" (cluster, id, node)" "take it out of this stack's config, or release it there first; to wipe it by hand: /usr/local/lib/kube-ha/leave"
+    here=$(incarnation)
+    ((here <= ${INCARNATION:-1})) || die "this machine is incarnation $here of $NODE, the config wants ${INCARNATION:-1}" "set nodes.$NODE.generation to $here, or to $((here + 1)) to make it anew"
+    if ((here < ${INCARNATION:-1})); then "${1:-refuse_older}"; fi
   fi
+  # The number before the name: cut off between them, this is a machine that belongs to nobody.
+  if ((${INCARNATION:-1} > 1)); then
+    put 600 "$STATE/incarnation" <<<"$INCARNATION"
+    sync "$STATE/incarnation" # were it lost in a power cut, this machine would be taken for an older one, and wiped
+  else
+    rm -f "$STATE/incarnation"
+  fi
+  put 600 "$STATE/owner" <<<"$want"
+  rm -f "$STATE/released"
 }
+incarnation() { # the one that this machine is, or was
+  local here=1
+  if [[ -f $STATE/incarnation ]]; then here=$(<"$STATE/incarnation"); fi
+  [[ $here =~ ^[1-9][0-9]*$ ]] || die "$STATE/incarnation holds no number" "write into it nodes.$NODE.generation of the day when this machine joined"
+  printf '%s\n' "$here"
+}
+refuse_older() { die "this machine is still incarnation $(incarnation) of $NODE, the config wants $INCARNATION" "run pulumi up again: the phase node wipes it first"; }
 finish() { log "done, changes=$changes"; }
 
 # A joined node follows the kubelet settings kept in the cluster; its own identity may read them.
@@ -172,6 +190,24 @@ settle_kubelet() { settle restart kubelet.service /etc/systemd/system/kubelet.se
 
 # An etcd that died before it had joined leaves folders, but no log: it has no data (etcd itself asks for the same).
 etcd_has_data() { compgen -G "${DATA:-$HOME_DIR/etcd}/member/wal/*.wal" >/dev/null; }
+
+# A removed member stops by itself; one that answers with a list that holds it has its vote.
+still_votes() {
+  local rows
+  rows=$(timeout 12 etcdctl --endpoints https://127.0.0.1:2379 --cacert /etc/kube-ha/etcd/ca.crt --cert /etc/kube-ha/etcd/client.crt --key /etc/kube-ha/etcd/client.key --dial-timeout 2s --command-timeout 5s member list -w simple 2>/dev/null) || return 1
+  awk -F', ' -v name="$NODE" '$3 == name {found = 1} END {exit !found}' <<<"$rows"
+}
+# Data of a member that was removed can never be used by any etcd; it is kept until the next one here is removed.
+set_aside_etcd() {
+  local data=${DATA:-$HOME_DIR/etcd}
+  if [[ ! -d $data/member ]]; then return; fi
+  rm -rf "$data.removed"
+  mkdir -m 700 "$data.removed"
+  mv "$data/member" "$data.removed/"
+}
+
+# A kubelet writes its kubeconfig before it has a certificate, and a power cut leaves half of a file: a machine has joined when it has all of it.
+joined() { grep -qs 'client-key' "$ROOT/etc/kubernetes/kubelet.conf" && grep -qs 'END CERTIFICATE' "$IDENTITY" && grep -qs 'END .*PRIVATE KEY' "$IDENTITY"; }
 
 kubectl_admin() { kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s "$@"; }
 # A kubelet may annotate its own Node: nodes.sh reads there that this node has begun, has applied what is wanted, or why it could not.

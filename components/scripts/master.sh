@@ -14,16 +14,25 @@ kubeconfigs() {
   local name path
   kubeadm init phase kubeconfig all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "kubeconfigs: $(tail -n 3 "$STATE/kubeadm.log")"
   for name in $KUBECONFIGS; do
-    path=/etc/kubernetes/$name.conf
+    path=$ROOT/etc/kubernetes/$name.conf
     if ! grep -qF "server: $LOCAL_API" "$path"; then
       kubectl --kubeconfig "$path" config set-cluster "$CLUSTER" --server "$LOCAL_API" >/dev/null
     fi
   done
 }
 
+# Of this master nothing is remembered: what is here is half made, or of a life before. kubeadm keeps kubeconfigs that exist, whole or not, and
+# the kubelet prefers a certificate that it finds to that in its kubeconfig.
+clear_away() {
+  local name
+  for name in $KUBECONFIGS; do rm -f "$ROOT/etc/kubernetes/$name.conf"; done
+  rm -f "$ROOT"/var/lib/kubelet/pki/kubelet-client*
+}
+
 make_master() {
   log "making a master with kubeadm init"
-  mkdir -p /var/log/kubernetes
+  mkdir -p "$ROOT/var/log/kubernetes"
+  clear_away
   kubeconfigs
   # ExternalEtcdVersion asks every etcd member, and one of them may be down. FileAvailable and Port: what an interrupted run of this very phase left behind; the machine was checked to be ours.
   timeout 420 kubeadm init --config "$CONFIG" --skip-phases=addon,bootstrap-token,show-join-command \

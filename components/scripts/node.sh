@@ -3,8 +3,10 @@
 # Values: ARTEFACTS (lines "name url sha256"), PACKAGES, PROXY_ENV (lines, may be empty), and the files' texts: SYSCTL, MODULES,
 #   CONTAINERD_CONFIG, CONTAINERD_UNIT, CONTAINERD_PROXY (may be empty), REGISTRY_HOSTS (lines "host<TAB>base64 of hosts.toml"), KUBELET_UNIT, KUBELET_DROPIN, HAPROXY_CFG,
 #   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES.
-# Owns: the units containerd, kubelet and haproxy, and the files named above.
+# Owns: the units containerd, kubelet and haproxy, and the files named above. A machine of an older incarnation of this node is wiped first.
 CERTS=/etc/containerd/certs.d
+# shellcheck source=wipe.sh disable=SC2154 # here: the folder of run.sh
+source "$here/wipe.sh"
 
 artefact() { # artefact NAME: sets url and sum
   url="" sum=""
@@ -105,7 +107,7 @@ kubelet() {
   done
   put 644 /etc/systemd/system/kubelet.service <<<"$KUBELET_UNIT"
   put 644 /etc/systemd/system/kubelet.service.d/10-kubeadm.conf <<<"$KUBELET_DROPIN"
-  if [[ ! -f /etc/kubernetes/kubelet.conf || ! -f /var/lib/kubelet/config.yaml ]]; then
+  if ! kubelet_made; then
     systemctl daemon-reload
     systemctl enable -q kubelet # kubeadm starts it
     return
@@ -124,6 +126,12 @@ etcd_client() {
   local url sum
   artefact etcd
   if [[ -n $url ]]; then install_archive etcdctl "$url" "$sum" /usr/local/bin 1 --wildcards '*/etcdctl'; fi
+}
+
+# Whether the kubelet has what it starts with. What is missing is the business of the phases master and join.
+kubelet_made() {
+  [[ -f $ROOT/etc/kubernetes/kubelet.conf && -f $ROOT/var/lib/kubelet/config.yaml ]] || return 1
+  [[ $ROLES == *master* ]] || joined
 }
 
 servers_of() { awk '$1 == "server" {print $2}' "$1" | sort; }
@@ -161,13 +169,21 @@ revive_etcd() {
   if etcd_has_data && [[ -f /etc/systemd/system/etcd.service ]]; then systemctl start --no-block etcd; fi
 }
 
+# The config wants another machine under this node's name, and it is this one once more: nothing of what it was may be left.
+renew() {
+  refuse_voter
+  log "wiping what was incarnation $(incarnation) of this node: it becomes incarnation $INCARNATION"
+  wipe
+  changes=$((changes + 1))
+}
+
 main() {
-  own
+  own renew
   mkdir -p /usr/local/lib/kube-ha
   # shellcheck disable=SC2154 # `here` is run.sh's folder
   cp -f "$here"/*.sh /usr/local/lib/kube-ha/
   # For a person who has to wipe the machine by hand.
-  printf '#!/bin/bash\nprintf "NODE=%%q\\nCLUSTER=%%q\\nCLUSTER_ID=%%q\\nCONTAINER=%%q\\n# end\\n" %q %q %q %q | bash /usr/local/lib/kube-ha/run.sh leave\n' "$NODE" "$CLUSTER" "$CLUSTER_ID" "$CONTAINER" | put 755 /usr/local/lib/kube-ha/leave
+  printf '#!/bin/bash\nprintf "NODE=%%q\\nCLUSTER=%%q\\nCLUSTER_ID=%%q\\nCONTAINER=%%q\\n# end\\n" %q %q %q %q | bash /usr/local/lib/kube-ha/run.sh leave "$@"\n' "$NODE" "$CLUSTER" "$CLUSTER_ID" "$CONTAINER" | put 755 /usr/local/lib/kube-ha/leave
   packages
   if [[ $ROLES == *etcd* ]]; then revive_etcd; fi
   if [[ $ROLES != etcd ]]; then

@@ -92,10 +92,22 @@ check_foreign() {
   local path
   if [[ $ROLES == etcd ]]; then return; fi
   for path in /etc/containerd/config.toml /var/lib/docker /var/lib/containerd/io.containerd.metadata.v1.bolt; do
-    [[ ! -e $path ]] || problem "another container runtime is here ($path)" "use a clean machine, or remove that runtime and its data"
+    # A machine that was released with its files has the runtime that we brought.
+    if [[ -f $STATE/released && $path != */docker ]]; then continue; fi
+    [[ ! -e $ROOT$path ]] || problem "another container runtime is here ($path)" "use a clean machine, or remove that runtime and its data"
   done
   if systemctl is-active -q haproxy && grep -Eq '^(listen|frontend)' /etc/haproxy/haproxy.cfg 2>/dev/null; then
     problem "HAProxy serves something here already" "move it to another machine: here it becomes the way to the API"
+  fi
+}
+
+check_incarnation() {
+  local here
+  here=$(incarnation)
+  if ((here > ${INCARNATION:-1})); then
+    problem "machine is incarnation $here of $NODE, the config wants ${INCARNATION:-1}" "set nodes.$NODE.generation to $here, or to $((here + 1)) to make it anew"
+  elif ((here < ${INCARNATION:-1})); then
+    log "this machine is incarnation $here of $NODE: it will be wiped, and becomes incarnation $INCARNATION"
   fi
 }
 
@@ -104,7 +116,8 @@ main() {
   # What `make preflight` compares between machines.
   if [[ ${REPORT:-0} == 1 ]]; then printf 'facts %s %s %s\n' "$(cat /etc/machine-id)" "$(hostname)" "$(date +%s.%N)"; fi
   if [[ -f $STATE/owner && $(<"$STATE/owner") == "$CLUSTER $CLUSTER_ID $NODE" ]]; then
-    if [[ ${REPORT:-0} != 1 ]]; then
+    check_incarnation
+    if [[ ${REPORT:-0} != 1 && ${#problems[@]} == 0 && $(incarnation) == "${INCARNATION:-1}" ]]; then
       # Run again because the way to the machine changed, with the values of its first day: others may have left since.
       log "this machine is $NODE already"
       return
@@ -112,7 +125,7 @@ main() {
     PORTS="" # they are in use by ourselves
   elif [[ -f $STATE/owner ]]; then
     problem "machine belongs to \"$(<"$STATE/owner")\" (cluster, id, node)" "release it there, or wipe it by hand: /usr/local/lib/kube-ha/leave"
-  elif [[ -e /etc/kubernetes/kubelet.conf || -d $HOME_DIR/etcd/member ]]; then
+  elif [[ -e $ROOT/etc/kubernetes/kubelet.conf || -d $HOME_DIR/etcd/member ]]; then
     problem "machine holds parts of some other cluster (/etc/kubernetes/kubelet.conf or $HOME_DIR/etcd)" "use a clean machine, or clean this one by hand"
   else
     check_foreign

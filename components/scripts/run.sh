@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Entry of every command on a node: run.sh PHASE [ATTEMPT], values on stdin (NAME='quoted' lines, then `# end`).
-# ATTEMPT only makes the command's text new, so that the engine runs it again after a failed or reverted change.
+# ATTEMPT only makes the command's text new, so that the engine runs it again after a failed or reverted change. Of leave it is a choice that
+# has to stand in the command itself, which is written down on the machine's first day: `leave keep` (see leave.sh).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 phase=$1
@@ -13,11 +14,20 @@ eval "$values"
 unset values
 # shellcheck source=lib.sh
 source "$here/lib.sh"
+# lib.sh, the phase, and what the phase sources: as stacks/phases.py sums them up.
+sum_of() {
+  local sourced
+  # shellcheck disable=SC2016 # the very text of the phase
+  mapfile -t sourced < <(sed -n 's|^source "$here/\([a-z-]*\.sh\)"$|\1|p' "$here/$1.sh")
+  (cd "$here" && cat lib.sh "$1.sh" "${sourced[@]}") | sha256sum | cut -c1-16
+}
 # Leaving and the preflight keep the values of a machine's first day, and work with whatever scripts are here; every other phase must be
 # the one that the plan was made with.
-if [[ $phase != leave && $phase != preflight && $(cat "$here/lib.sh" "$here/$phase.sh" | sha256sum | cut -c1-16) != "$SCRIPT_SUM" ]]; then
+if [[ $phase != leave && $phase != preflight && $(sum_of "$phase") != "$SCRIPT_SUM" ]]; then
   die "the scripts in $here are not those of this plan" "run pulumi up again: it copies them anew; if that does not help, raise converge.generation"
 fi
+# shellcheck disable=SC2034 # read by leave.sh
+if [[ $phase == leave && ${2:-} == keep ]]; then KEEP=1; fi
 # shellcheck disable=SC1090 # one of the phases beside this file
 source "$here/$phase.sh"
 main </dev/null

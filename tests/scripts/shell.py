@@ -24,6 +24,16 @@ class Shell:
         return self.folder / "home/state"
 
     @property
+    def root(self) -> Path:
+        """What stands for / where files are taken away."""
+        return self.folder / "root"
+
+    @property
+    def identity(self) -> Path:
+        """The certificate and key of the kubelet."""
+        return self.root / "var/lib/kubelet/pki/kubelet-client-current.pem"
+
+    @property
     def calls(self) -> list[str]:
         """What was called, in order: name and arguments, parted by spaces."""
         log = self.folder / "calls"
@@ -57,8 +67,9 @@ class Shell:
         lines = [
             *(f"{name}={shlex.quote(value)}" for name, value in given.items()),
             f"source {SCRIPTS}/lib.sh",
-            f"PATH={self.folder}/bin:$PATH HOME_DIR={self.folder}/home STATE={self.state}",
-            f"LOCK={self.folder}/lock",
+            f"here={SCRIPTS} PATH={self.folder}/bin:$PATH HOME_DIR={self.folder}/home",
+            f"STATE={self.state} LOCK={self.folder}/lock ROOT={self.root}",
+            f"IDENTITY={self.identity} CLUSTER_CA={self.folder}/ca",
             *([f"source {SCRIPTS}/{phase}.sh"] if phase else []),
             code,
         ]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.scripts.machine import Machine
 from tests.scripts.shell import Shell
 
 # Loopback addresses stand for machines: ports of these can be open, closed, or out of reach.
@@ -87,15 +88,53 @@ def test_joining_adds_a_learner_and_lists_all_members(shell: Shell) -> None:
     )
 
 
+HALF_JOINED = (
+    row(1, "started", "master-2", SECOND),
+    row(9, "unstarted", "", ME, learner=True),
+)
+AGAIN = ["member remove 9", f"member add master-1 --learner --peer-urls https://{ME}:2380"]
+
+
 def test_joining_is_taken_up_where_it_broke_off(shell: Shell) -> None:
-    members(
-        shell,
-        row(1, "started", "master-2", SECOND),
-        row(9, "unstarted", "", ME, learner=True),
-    )
+    members(shell, *HALF_JOINED)
+    (shell.folder / "bootstrap.env").write_text("ETCD_INITIAL_CLUSTER_STATE=existing\n")
     shell.run(f"{FILES}; add_learner {SECOND}", phase="etcd-member", values=VALUES)
     assert changing(shell) == []
     assert "master-1=https://127.77.0.1:2380" in (shell.folder / "bootstrap.env").read_text()
+
+
+@pytest.mark.parametrize("mark", [None, "ETCD_INITIAL_CLUSTER_STATE=new\n"])
+def test_an_entry_that_this_machine_did_not_add_is_made_anew(
+    shell: Shell, mark: str | None
+) -> None:
+    """A machine rebuilt blank. Its member may have begun a log before it had told its name; an etcd
+    that starts again without it panics ("tocommit(306) is out of range"), for ever.
+    """
+    members(shell, *HALF_JOINED)
+    if mark:
+        (shell.folder / "bootstrap.env").write_text(mark)
+    out = shell.run(f"{FILES}; add_learner {SECOND}", phase="etcd-member", values=VALUES)
+    assert "lost incarnation" in out
+    assert changing(shell) == AGAIN
+    assert "STATE=existing" in (shell.folder / "bootstrap.env").read_text()
+
+
+def test_a_learner_that_is_not_wanted_any_more_makes_room(shell: Shell) -> None:
+    """etcd takes one learner at a time; this one's machine was given up while it joined."""
+    given_up = row(5, "unstarted", "", "127.77.0.9", learner=True)
+    members(shell, row(1, "started", "master-2", SECOND), given_up)
+    out = shell.run(f"{FILES}; add_learner {SECOND}", phase="etcd-member", values=VALUES)
+    assert "removing learner https://127.77.0.9:2380" in out
+    assert changing(shell)[0] == "member remove 5"
+    assert "127.77.0.9" not in (shell.folder / "bootstrap.env").read_text()
+
+
+def test_learners_that_are_wanted_and_voters_that_are_not_stay(shell: Shell) -> None:
+    wanted = row(5, "unstarted", "", THIRD, learner=True)
+    leaving = row(6, "started", "master-9", "127.77.0.9")
+    members(shell, row(1, "started", "master-2", SECOND), wanted, leaving)
+    shell.run(f"{FILES}; add_learner {SECOND}", phase="etcd-member", values=VALUES)
+    assert not [call for call in changing(shell) if "remove" in call]
 
 
 def test_a_member_that_lost_its_data_is_replaced(shell: Shell) -> None:
@@ -250,6 +289,45 @@ def test_a_member_removed_while_it_was_away_joins_anew_and_its_data_is_kept(shel
     assert "was removed from its cluster" in out
     assert not (shell.folder / "data/member").exists()
     assert (shell.folder / "data.removed/member").is_dir()
+
+
+@pytest.mark.usefixtures("serving_etcd")
+def test_a_removed_member_that_still_answers_for_itself_joins_anew(shell: Shell) -> None:
+    """Started by the node phase it runs for a moment, until the others tell it."""
+    data_there(shell)
+    shell.stub("systemctl")
+    (shell.folder / "rows").write_text(THREE[1] + "\n")
+    shell.stub(
+        "etcdctl",
+        f"""case "$2 $*" in
+  *127.0.0.1*"member list"*) exit 1 ;; # no quorum behind it
+  *"member list"*) cat "{shell.folder}/rows" ;;
+esac""",
+    )
+    shell.run(f"{FILES}; set_aside_if_removed", phase="etcd-member", values=VALUES)
+    assert (shell.folder / "data.removed/member").is_dir()
+
+
+def test_a_member_in_its_own_list_asks_nobody_else(shell: Shell) -> None:
+    data_there(shell)
+    voters(shell, THREE, healthy=())
+    shell.run(f"{FILES}; set_aside_if_removed", phase="etcd-member", values=VALUES)
+    assert (shell.folder / "data/member").is_dir()
+    assert len(shell.calls) == 1
+
+
+@pytest.mark.usefixtures("serving_etcd")
+def test_a_decommissioned_member_comes_back_as_a_new_one(shell: Shell) -> None:
+    """Its data is there, etcd does not run, and the others do not list it."""
+    Machine(shell).make()
+    shell.run("main", phase="decommission")
+    members(shell, THREE[1])
+    code = "BOOTSTRAP_ENV=$PWD/bootstrap.env; set_aside_if_removed; etcd_has_data || echo none"
+    out = shell.run(f"DATA=$HOME_DIR/etcd; {code}", phase="etcd-member", values=VALUES)
+    assert out.endswith("none\n")
+    assert (shell.folder / "home/etcd.removed/member/wal/0.wal").exists()
+    shell.run(f"{FILES}; add_learner {SECOND}", phase="etcd-member", values=VALUES)
+    assert changing(shell) == [f"member add master-1 --learner --peer-urls https://{ME}:2380"]
 
 
 @pytest.mark.usefixtures("serving_etcd")

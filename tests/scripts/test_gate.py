@@ -1,4 +1,4 @@
-"""The gate fails with the reason; leaving touches nothing that belongs to somebody else."""
+"""The gate fails with the reason, and so does the preflight."""
 
 from __future__ import annotations
 
@@ -86,22 +86,6 @@ def test_a_node_without_test_pod_fails_the_gate(shell: Shell) -> None:
     out = shell.run("all_pods_run || echo incomplete", phase="gate", values=values)
     assert "ImagePullBackOff" in out
     assert "incomplete" in out
-
-
-@pytest.mark.parametrize("owner", ["prod 0123456789ab master-1", "dev ffffffffffff master-1"])
-def test_leaving_refuses_a_machine_of_another_owner(shell: Shell, owner: str) -> None:
-    shell.state.mkdir(parents=True)
-    (shell.state / "owner").write_text(owner + "\n")
-    out = shell.run("wipe() { echo wiped; }; main", phase="leave", fails=True)
-    assert f'this machine belongs to "{owner}"' in out
-    assert "wiped" not in out
-
-
-def test_leaving_wipes_what_is_ours(shell: Shell) -> None:
-    shell.state.mkdir(parents=True)
-    (shell.state / "owner").write_text(OWNER + "\n")
-    code = "wipe() { echo wiped; }; verify_clean() { echo clean; }; main"
-    assert shell.run(code, phase="leave").split() == ["wiped", "clean"]
 
 
 def test_preflight_reports_all_problems_of_a_machine_at_once(shell: Shell) -> None:

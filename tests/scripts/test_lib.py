@@ -219,6 +219,42 @@ def test_own_refuses_the_machine_of_another_cluster(shell: Shell) -> None:
     assert "owned" not in out
 
 
+def incarnation(shell: Shell) -> str:
+    file = shell.state / "incarnation"
+    return file.read_text().strip() if file.exists() else "none"
+
+
+def test_own_remembers_which_incarnation_the_machine_is(shell: Shell) -> None:
+    shell.run("own")
+    assert incarnation(shell) == "none"
+    shell.run("own", values={"INCARNATION": "1"})
+    assert incarnation(shell) == "none"
+
+
+def test_a_new_machine_may_begin_with_any_incarnation(shell: Shell) -> None:
+    for _ in range(2):
+        out = shell.run('own; echo "changes=$changes"', values={"INCARNATION": "4"})
+        assert incarnation(shell) == "4"
+    assert "changes=0" in out
+
+
+def test_the_number_of_a_machine_that_belongs_to_nobody_does_not_count(shell: Shell) -> None:
+    """Cut off between number and name, then taken back."""
+    shell.state.mkdir(parents=True)
+    (shell.state / "incarnation").write_text("4\n")
+    shell.run("own")
+    assert incarnation(shell) == "none"
+
+
+def test_a_number_that_cannot_be_read_wipes_nothing(shell: Shell) -> None:
+    shell.run("own", values={"INCARNATION": "2"})
+    (shell.state / "incarnation").write_text("")
+    code = "renew() { echo wiped; }; own renew"
+    out = shell.run(code, values={"INCARNATION": "2"}, fails=True)
+    assert "state/incarnation holds no number" in out
+    assert "wiped" not in out
+
+
 def test_a_second_run_waits_for_the_lock_and_then_says_who_holds_it(shell: Shell) -> None:
     shell.stub("flock", "exit 1")
     out = shell.run("lock; echo locked", fails=True)

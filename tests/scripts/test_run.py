@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from components import script
+from stacks import phases
 from tests.scripts.shell import SCRIPTS, VALUES
 
 
@@ -23,14 +24,14 @@ def copied(tmp_path: Path) -> Path:
     return folder
 
 
-def sum_of(folder: Path, phase: str) -> str:
-    text = (folder / "lib.sh").read_bytes() + (folder / f"{phase}.sh").read_bytes()
+def sum_of(folder: Path, *names: str) -> str:
+    text = b"".join((folder / f"{name}.sh").read_bytes() for name in ("lib", *names))
     return hashlib.sha256(text).hexdigest()[:16]
 
 
-def run(folder: Path, phase: str, stdin: str) -> tuple[int, str]:
+def run(folder: Path, phase: str, stdin: str, word: str = "0123abcd") -> tuple[int, str]:
     done = subprocess.run(
-        ["bash", str(folder / "run.sh"), phase, "0123abcd"],
+        ["bash", str(folder / "run.sh"), phase, word],
         input=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -71,6 +72,45 @@ def test_scripts_of_another_plan_are_refused(copied: Path) -> None:
     assert status == 1
     assert "not those of this plan" in out
     assert "ran master-1" not in out
+
+
+def test_what_a_phase_sources_counts_too(copied: Path) -> None:
+    (copied / "shared.sh").write_text('shared() { echo "shared"; }\n')
+    (copied / "probe.sh").write_text('source "$here/shared.sh"\nmain() { shared; }\n')
+    text = script.render({**VALUES, "SCRIPT_SUM": sum_of(copied, "probe", "shared")})
+    assert run(copied, "probe", text) == (0, "shared\n")
+    with (copied / "shared.sh").open("a") as shared:
+        shared.write("# newer\n")
+    assert "not those of this plan" in run(copied, "probe", text)[1]
+
+
+def test_plan_and_node_sum_up_every_phase_alike() -> None:
+    names = sorted(path.stem for path in SCRIPTS.glob("*.sh") if "main()" in path.read_text())
+    assert "decommission" in names
+    code = f"here={SCRIPTS}\n{_function('sum_of')}\nfor phase in {' '.join(names)}; do sum_of $phase; done"
+    done = subprocess.run(
+        ["bash", "-c", code], stdout=subprocess.PIPE, text=True, timeout=30, check=True
+    )
+    assert done.stdout.split() == [phases.script_sum(name) for name in names]
+
+
+def _function(name: str) -> str:
+    """A function of run.sh, which cannot be sourced."""
+    lines = (SCRIPTS / "run.sh").read_text().splitlines()
+    start = lines.index(f"{name}() {{")
+    return "\n".join(lines[start : lines.index("}", start) + 1])
+
+
+def test_phases_by_hand_bring_all_they_need() -> None:
+    """`make preflight` and `make verify` send one file beside lib.sh."""
+    for name in ("preflight", "gate"):
+        assert "\nsource " not in (SCRIPTS / f"{name}.sh").read_text()
+
+
+@pytest.mark.parametrize(("word", "kept"), [("keep", "1"), ("", "no"), ("keeps", "no")])
+def test_the_choice_to_keep_stands_in_the_command(copied: Path, word: str, kept: str) -> None:
+    (copied / "leave.sh").write_text('main() { echo "kept ${KEEP:-no}"; }\n')
+    assert run(copied, "leave", values(copied, "leave"), word) == (0, f"kept {kept}\n")
 
 
 @pytest.mark.parametrize("phase", ["leave", "preflight"])

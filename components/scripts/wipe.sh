@@ -1,0 +1,121 @@
+# shellcheck shell=bash
+# How a machine stops being a node: what leave.sh, decommission.sh and a new incarnation (node.sh) share. Only definitions; they source it.
+ETCD_PORTS="2379 2380 2381"
+KUBERNETES_PORTS="3446 6443 10248 10249 10250 10256 10257 10259"
+
+# On a machine with etcd alone, the container runtime and HAProxy are somebody else's, if there are any.
+in_kubernetes() { [[ -f $STATE/containerd.artefact ]] || grep -qs kubernetes-api "$ROOT/etc/haproxy/haproxy.cfg"; }
+
+# A member whose vote counts may not just vanish.
+refuse_voter() {
+  if still_votes; then
+    die "etcd on this machine is still a voting member, so nothing was stopped" "run pulumi up again: masters that stay remove the member first; if that does not help, raise converge.generation"
+  fi
+}
+
+# stand_down: everything of ours ends, as in a power cut, and stays so over a boot; files stay.
+stand_down() {
+  # shellcheck disable=SC2034 # read by die
+  local HINT="reboot the machine, then run pulumi up again"
+  end_everything
+  wait_for 30 "everything of ours ended" quiet
+}
+
+# In a subshell: every step is tried, and what is not there needs no ending. The end is looked at by others.
+end_everything() (
+  set +e
+  trap - ERR
+  for unit in kubelet etcd haproxy; do
+    if [[ $unit == etcd ]] || in_kubernetes; then systemctl disable -q --now "$unit" 2>/dev/null; fi
+  done
+  if in_kubernetes; then
+    end_containers
+    unplug
+  fi
+  true
+)
+
+# Containers outlive both kubelet and containerd. By their cgroups they are found without either.
+end_containers() {
+  local pids end=$((SECONDS + 20))
+  while ((SECONDS < end)); do
+    # Where the kernel is shared with other machines, 0 stands for their processes.
+    mapfile -t pids < <(find "$ROOT/sys/fs/cgroup" -path '*kubepods*' -name cgroup.procs -exec cat {} + 2>/dev/null | grep -vx '[01]' | sort -u)
+    if ((${#pids[@]} == 0)); then break; fi
+    kill -KILL "${pids[@]}" 2>/dev/null
+    sleep 0.3
+  done
+  systemctl disable -q --now containerd 2>/dev/null
+  pkill -9 -f '^/usr/local/bin/containerd-shim-runc-v2' 2>/dev/null
+}
+
+# What they leave in the kernel: mounts, networks, rules; and the addresses that pods had, which a node that comes back would never use again.
+unplug() {
+  local netns link table tool
+  awk -v root="$ROOT" 'index($2, root "/var/lib/kubelet/") == 1 || index($2, root "/run/containerd/") == 1 || index($2, root "/run/netns/cni-") == 1 {print $2}' /proc/self/mounts |
+    sort -r | xargs -r -n 1 umount -l 2>/dev/null
+  for netns in "$ROOT"/run/netns/cni-*; do
+    if [[ -e $netns ]]; then ip netns delete "${netns##*/}" 2>/dev/null; fi
+  done
+  for link in cni0 flannel.1; do ip link delete "$link" 2>/dev/null; done
+  for table in "ip kube-proxy" "ip6 kube-proxy" "ip flannel-ipv4" "ip6 flannel-ipv6"; do
+    # shellcheck disable=SC2086 # family and name are two words
+    nft delete table $table 2>/dev/null
+  done
+  # kube-proxy and flannel in iptables mode.
+  for tool in iptables ip6tables; do
+    if $tool-save 2>/dev/null | grep -Eq 'KUBE-|FLANNEL-|CNI-'; then $tool-save | grep -vE 'KUBE-|FLANNEL-|CNI-' | $tool-restore; fi
+  done
+  rm -rf "$ROOT/run/cni" "$ROOT/run/flannel" "$ROOT/var/lib/cni" "$ROOT/etc/cni/net.d/10-kube-ha.conflist"
+}
+
+# quiet: nothing of ours runs or listens; what does is told.
+quiet() {
+  local names=etcd ports=$ETCD_PORTS port found
+  if in_kubernetes; then
+    names+='|kubelet|haproxy|containerd|containerd-shim|kube-apiserver|kube-controller|kube-scheduler|kube-proxy|flanneld' # as the kernel cuts them
+    ports+=" $KUBERNETES_PORTS"
+  fi
+  found=$(pgrep -lx "$names" || true) # none is what is hoped for
+  for port in $ports; do found+=$(ss -Hltnp "sport = :$port"); done
+  [[ -z $found ]] || {
+    printf '%s\n' "$found"
+    return 1
+  }
+}
+
+# Nothing on this machine can act as the node any more, and nothing is taken for done: kubeconfigs, the kubelet's certificate, static pods, marks.
+forget_identity() {
+  local path
+  for path in "$ROOT"/etc/kubernetes/*.conf "$ROOT"/etc/kubernetes/{manifests,tmp}/* "$ROOT"/var/lib/kubelet/pki/kubelet-client* "$STATE"/*.sum; do
+    if [[ -e $path || -L $path ]]; then
+      rm -rf "$path"
+      changes=$((changes + 1))
+    fi
+  done
+}
+
+# The machine is clean, but for its owner's mark and these scripts. Cut off, the next run goes on.
+wipe() {
+  local left folders=("$HOME_DIR")
+  if in_kubernetes && [[ -d $ROOT/var/lib/kubelet ]]; then folders+=("$ROOT/var/lib/kubelet"); fi
+  stand_down
+  remove_files
+  left=$(find "${folders[@]}" -mindepth 1 ! -path "$STATE" ! -path "$STATE/owner" | head -3)
+  [[ -z $left ]] || die "could not be cleaned; left: $(xargs <<<"$left")" "see what holds them (mount, fuser), or reboot the machine; then run pulumi up again"
+}
+remove_files() (
+  set +e
+  trap - ERR
+  if in_kubernetes; then
+    rm -rf "$ROOT"/etc/cni/net.d/* "$ROOT"/etc/containerd "$ROOT"/etc/haproxy/haproxy.cfg "$ROOT"/opt/cni/bin "$ROOT"/var/log/{kubernetes,pods,containers} \
+      "$ROOT"/etc/systemd/system/{kubelet,containerd}.service{,.d} "$ROOT"/usr/local/sbin/runc \
+      "$ROOT"/usr/local/bin/{kubelet,kubeadm,kubectl,containerd,containerd-shim-runc-v2,containerd-stress,ctr}
+    find "$ROOT/var/lib/kubelet" "$ROOT/var/lib/containerd" -mindepth 1 -delete 2>/dev/null # the folders themselves may be mount points
+  fi
+  rm -rf "$ROOT"/etc/{kubernetes,kube-ha} "$ROOT"/etc/systemd/system/etcd.service "$ROOT"/etc/sysctl.d/90-kube-ha.conf \
+    "$ROOT"/etc/modules-load.d/kube-ha.conf "$ROOT"/usr/local/bin/{etcd,etcdctl,etcdutl}
+  find "$HOME_DIR" -mindepth 1 ! -path "$STATE" ! -path "$STATE/owner" -delete 2>/dev/null # last of all: by what is in it a run that was cut off goes on
+  systemctl daemon-reload
+  true
+)
