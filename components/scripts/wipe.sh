@@ -35,12 +35,12 @@ end_everything() (
   true
 )
 
-# Containers outlive both kubelet and containerd. By their cgroups they are found without either.
+# Containers outlive both kubelet and containerd. By their cgroups (of pods, and of node.sh's proof) they are found without either.
 end_containers() {
   local pids end=$((SECONDS + 20))
   while ((SECONDS < end)); do
     # Where the kernel is shared with other machines, 0 stands for their processes.
-    mapfile -t pids < <(find "$ROOT/sys/fs/cgroup" -path '*kubepods*' -name cgroup.procs -exec cat {} + 2>/dev/null | grep -vx '[01]' | sort -u)
+    mapfile -t pids < <(find "$ROOT/sys/fs/cgroup" \( -path '*kubepods*' -o -path '*k8s.io*' \) -name cgroup.procs -exec cat {} + 2>/dev/null | grep -vx '[01]' | sort -u)
     if ((${#pids[@]} == 0)); then break; fi
     kill -KILL "${pids[@]}" 2>/dev/null
     sleep 0.3
