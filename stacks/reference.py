@@ -72,9 +72,9 @@ def _section(path: str, entry: Json, definitions: Json) -> Iterator[str]:
     yield "| key | value | default | meaning |"
     yield "|---|---|---|---|"
     properties = mapping(section["properties"])
-    required = section.get("required", [])
+    required = _list(section.get("required"))
     for key, field in properties.items():
-        yield _row(key, mapping(field), definitions, is_required=key in str(required))
+        yield _row(key, mapping(field), definitions, is_required=key in required)
     yield ""
     for key, field in properties.items():
         yield from _section(f"{path}.{key}", mapping(field), definitions)
@@ -137,9 +137,17 @@ def _kind(field: Json) -> str:
     if "items" in field:
         item = mapping(field["items"])
         return "list" if "$ref" in item else f"list of {_kind(item)}"
+    for values in _of_mapping(field):
+        return "mapping" if "$ref" in values else f"{_keys(field)}: {_kind(values)}"
     kinds = {"boolean": "true, false", "object": "mapping", "": "mapping"}
     kind = text(field, "type")
     return kinds.get(kind, kind)
+
+
+def _keys(field: Json) -> str:
+    """The keys of a mapping in words: `by label key`, `by cpu, memory`."""
+    names = mapping(field.get("propertyNames", {}))
+    return f"by {_kind(names) if names else 'name'}"
 
 
 def _sentence(words: str) -> str:

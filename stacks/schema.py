@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
@@ -22,12 +22,13 @@ class _Plain(GenerateJsonSchema):
 def stack_schema() -> Json:
     """Schema (draft 2020-12) of a whole Pulumi.<stack>.yaml."""
     model: JsonSchemaValue = Spec.model_json_schema(by_alias=True, schema_generator=_Plain)
-    plain = mapping(_without_titles(model))
+    plain = mapping(_tidied(model))
     properties = mapping(plain["properties"])
     required = plain["required"]
     config = {
         "type": "object",
         "properties": {f"{PREFIX}{key}": entry for key, entry in properties.items()},
+        "patternProperties": {_unknown(properties): _SECRET},
         "required": [f"{PREFIX}{key}" for key in required] if isinstance(required, list) else [],
     }
     return {
@@ -41,12 +42,30 @@ def stack_schema() -> Json:
     }
 
 
-def _without_titles(value: object) -> object:
-    """Class names as titles say nothing to a user; properties called `title` do not exist."""
+# Encrypted keys that no section has belong to the program.
+_SECRET: Json = {
+    "type": "object",
+    "properties": {"secure": {"type": "string"}},
+    "required": ["secure"],
+    "additionalProperties": False,
+}
+
+
+def _unknown(sections: Collection[str]) -> str:
+    """Pattern of keys with our prefix that name no section; other prefixes are not ours."""
+    return f"^{PREFIX}(?!({'|'.join(sections)})$)"
+
+
+def _tidied(value: object) -> object:
+    """Without titles, class names that say nothing to a user; mappings take no other keys.
+
+    Properties called `title` do not exist.
+    """
     if isinstance(value, Mapping):
-        return {str(key): _without_titles(item) for key, item in value.items() if key != "title"}
+        out = {str(key): _tidied(item) for key, item in value.items() if key != "title"}
+        return out | ({"additionalProperties": False} if "patternProperties" in out else {})
     if isinstance(value, list):
-        return [_without_titles(item) for item in value]
+        return [_tidied(item) for item in value]
     return value
 
 
