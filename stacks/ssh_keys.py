@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +12,8 @@ from stacks.problems import Problem
 
 if TYPE_CHECKING:
     from stacks.spec import Spec
+
+_OPENSSH = b"openssh-key-v1\0"  # what a private key of that format begins with
 
 
 def problems(spec: Spec) -> list[Problem]:
@@ -33,8 +37,25 @@ def _unusable(file: Path) -> str:
         return "is no file; name the private key itself"
     if not os.access(file, os.R_OK):
         return "cannot be read by you; chown it to yourself, mode 0600"
-    head = file.read_bytes()[:100]
-    if b"PRIVATE KEY-----" not in head:
-        hint = "; that is a public key, leave out .pub" if head.startswith(b"ssh-") else ""
+    content = file.read_bytes()[:1000]
+    if b"PRIVATE KEY-----" not in content[:100]:
+        hint = "; that is a public key, leave out .pub" if content.startswith(b"ssh-") else ""
         return f"holds no private key in PEM or OpenSSH format{hint}"
+    if _is_locked(content):
+        return (
+            "is locked by a passphrase, which nobody is asked for; load it into an agent and set "
+            "machines.ssh.agent: true in place of it"
+        )
     return ""
+
+
+def _is_locked(content: bytes) -> bool:
+    if b"ENCRYPTED" in content:  # both forms of PEM say it
+        return True
+    body = b"".join(line for line in content.splitlines() if not line.startswith(b"-----"))
+    try:
+        start = base64.b64decode(body[:64])
+    except binascii.Error:
+        return False
+    # The name of the cipher stands behind the name of the format, with its length in four bytes.
+    return start.startswith(_OPENSSH) and not start.startswith(_OPENSSH + b"\0\0\0\4none")

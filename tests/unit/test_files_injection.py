@@ -57,6 +57,20 @@ def test_labels_and_taints_stay_text(value: str) -> None:
 
 
 @patient
+@given(label_values)
+def test_zones_stay_the_value_of_one_label(zone: str) -> None:
+    pools = {
+        "master": {"roles": ["etcd", "master"], "count": 1},
+        "worker": {"roles": ["worker"], "count": 1, "zones": [zone]},
+    }
+    plan = lab(pools=pools)
+    text = kubeadm.join_worker(plan, plan.workers[0])
+    arguments = yaml.safe_load(text)["nodeRegistration"]["kubeletExtraArgs"]
+    flags = {each["name"]: each["value"] for each in arguments}
+    assert flags["node-labels"] == f"topology.kubernetes.io/zone={zone}"
+
+
+@patient
 @given(flag_values)
 def test_flags_stay_one_argument_of_one_component(value: str) -> None:
     plan = lab(controlPlane={"apiServerArgs": {"v": value}})

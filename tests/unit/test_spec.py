@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from stacks.spec import load
@@ -238,37 +236,3 @@ def test_encrypted_values_of_the_program_itself_are_no_business_of_the_plan() ->
 def test_comments_of_host_keys_do_not_matter() -> None:
     commented = adopted({"pools.worker.hosts.0.hostKey": f"{host_key(101)} root@worker-1"})
     assert load(commented) == load(adopted())
-
-
-KEY_FILES = [
-    (None, "does not exist; make one with `ssh-keygen -t ed25519 -N '' -f FILE`"),
-    ("ssh-ed25519 AAAA", "holds no private key in PEM or OpenSSH format; that is a public key, leave out .pub"),
-    ("hello", "holds no private key in PEM or OpenSSH format"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("content", "reason"), KEY_FILES)
-def test_an_unusable_key_file_is_refused_before_anything_connects(
-    tmp_path: Path, content: str | None, reason: str
-) -> None:
-    file = tmp_path / "key"
-    if content is not None:
-        file.write_text(content)
-    raw = adopted({"machines.ssh": {"privateKeyFile": str(file)}})
-    assert problems(raw) == [("machines.ssh.privateKeyFile", f"'{file}' {reason}")]
-    assert load(raw, read_keys=False)
-
-
-def test_a_private_key_file_is_taken_in_place_of_the_agent(tmp_path: Path) -> None:
-    file = tmp_path / "key"
-    file.write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n")
-    assert load(adopted({"machines.ssh": {"privateKeyFile": str(file)}}))
-    both = adopted({"machines.ssh.privateKeyFile": str(file)})
-    text = "stands beside privateKeyFile; leave one of them out"
-    assert problems(both) == [("machines.ssh.agent", text)]
-
-
-def test_a_folder_is_no_key_file(tmp_path: Path) -> None:
-    raw = adopted({"machines.ssh": {"privateKeyFile": str(tmp_path)}})
-    expected = f"'{tmp_path}' is no file; name the private key itself"
-    assert problems(raw) == [("machines.ssh.privateKeyFile", expected)]
