@@ -1,0 +1,60 @@
+"""Story: etcd moves from the masters to machines of its own and back, while clients go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e import config
+from tests.e2e.assertions import assert_up_changes_nothing
+from tests.e2e.probe import Probe
+from tests.e2e.stack import Stack
+
+NAME = "test-move"
+MASTERS = ("master-1", "master-2")
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    wanted = config.lab(NAME, "10.93.23.0/24", masters=2, workers=1)
+    with Stack("move_etcd", wanted) as stack:
+        yield stack
+
+
+def test_etcd_moves_out(stack: Stack) -> None:
+    stack.up()
+    stack.kubectl("create", "configmap", "written-before", "--from-literal=a=b")
+    stack.edit("pools.etcd", {"roles": ["etcd"], "count": 1})
+    stack.edit("pools.master.roles", ["master"])
+    moved(stack, "out")
+    assert members(stack, "etcd-1") == ["etcd-1"]
+    for name in MASTERS:
+        assert stack.node(name).run("pgrep -x etcd || true").strip() == ""
+
+
+def test_second_up_changes_nothing(stack: Stack) -> None:
+    assert_up_changes_nothing(stack)
+
+
+def test_etcd_moves_back(stack: Stack) -> None:
+    stack.edit("pools.etcd", None)
+    stack.edit("pools.master.roles", ["etcd", "master"])
+    moved(stack, "back")
+    assert members(stack, "master-1") == sorted(MASTERS)
+    assert stack.kubectl("get", "configmap", "written-before", "-o", "jsonpath={.data.a}") == "b"
+    assert stack.up().changes == {}
+
+
+def moved(stack: Stack, where: str) -> None:
+    with Probe(stack.node("worker-1"), stack.evidence / f"probe-{where}.txt") as probe:
+        update = stack.up()
+    stack.measured(f"etcd moved {where}: {update.seconds:.0f} s")
+    stack.measured(f"meanwhile, reads: {probe.seen('read')}; writes: {probe.seen('write')}")
+    assert probe.seen("read").failed_twice == 0
+    assert probe.seen("write").failed_twice == 0
+
+
+def members(stack: Stack, at: str) -> list[str]:
+    rows = stack.node(at).etcdctl("member list -w simple").strip().splitlines()
+    return sorted(row.split(", ")[2] for row in rows)

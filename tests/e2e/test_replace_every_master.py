@@ -1,0 +1,59 @@
+"""Story: every master is replaced in turn, the bootstrap one first, until none of the original machines is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e import config, lab
+from tests.e2e.assertions import assert_up_changes_nothing
+from tests.e2e.probe import Probe
+from tests.e2e.stack import Stack
+
+NAME = "test-replace"
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    wanted = config.lab(NAME, "10.93.22.0/24", masters=3, workers=1)
+    with Stack("replace_every_master", wanted) as stack:
+        yield stack
+
+
+def test_masters_are_replaced_one_per_up_and_clients_go_on(stack: Stack) -> None:
+    stack.up()
+    stack.kubectl("create", "configmap", "written-on-day-one", "--from-literal=a=b")
+    witness = f"{NAME}-master-"
+    with Probe(stack.node("worker-1"), stack.evidence / "probe.txt") as probe:
+        for number in (1, 2, 3):
+            stack.edit("pools.master.count", 3 + number)
+            gone = {f"master-{n}": {"state": "removed"} for n in range(1, number + 1)}
+            stack.edit("nodes", gone)
+            update = stack.up()
+            stack.measured(
+                f"master-{number} replaced by master-{number + 3}: {update.seconds:.0f} s"
+            )
+    stack.measured(f"meanwhile, reads: {probe.seen('read')}; writes: {probe.seen('write')}")
+    assert probe.seen("read").failed_twice == 0
+    assert probe.seen("write").failed_twice == 0
+    masters = {f"master-{n}" for n in (4, 5, 6)}
+    (stack.folder / "kubeconfig").unlink(missing_ok=True)  # it names the masters of day one
+    stack.wait_healthy({*masters, "worker-1"}, limit_s=60)
+    assert (
+        stack.kubectl(
+            "get",
+            "configmap",
+            "written-on-day-one",
+            "-o",
+            "jsonpath={.data.a}",
+            context=f"{witness}5",
+        )
+        == "b"
+    )
+    machines = set(lab.containers(NAME))
+    assert not {f"kube-ha-{NAME}-master-{n}" for n in (1, 2, 3)} & machines
+
+
+def test_second_up_changes_nothing(stack: Stack) -> None:
+    assert_up_changes_nothing(stack)
