@@ -85,6 +85,11 @@ class Stack:
             below[last] = value
         self.write()
 
+    def set_nodes(self, exceptions: dict[str, object]) -> None:
+        """Replace the section `nodes`: what is different on which node."""
+        self.config["nodes"] = exceptions
+        self.write()
+
     def start(self, *words: str) -> Update:
         """A run of the engine that goes on while the test looks."""
         self._runs += 1

@@ -44,7 +44,7 @@ def test_a_lost_master_is_replaced_in_one_edit(stack: Stack, machines: Machines)
     pools = stack.config["pools"]
     assert isinstance(pools["master"], dict)
     pools["master"]["hosts"].append(machines.start("master-4", 14))
-    stack.edit("nodes", {"master-2": {"state": "lost"}, "worker-2": {"state": "lost"}})
+    stack.set_nodes({"master-2": {"state": "lost"}, "worker-2": {"state": "lost"}})
     with Probe(stack.node("worker-1"), stack.evidence / "probe.txt") as probe:
         update = stack.up()
     stack.measured(f"a lost master replaced and a lost worker taken out: {update.seconds:.0f} s")
@@ -86,10 +86,10 @@ def test_what_comes_back_to_life_serves_nobody(stack: Stack, machines: Machines)
 
 
 def test_it_comes_back_as_a_new_node_by_a_raised_generation(stack: Stack) -> None:
-    stack.edit("nodes", {"master-2": {"state": "lost"}})
+    stack.set_nodes({"master-2": {"state": "lost"}})
     refused = stack.preview(fails=True)
     assert "worker-2 was lost, and its old identity is refused; set it to 2" in refused.output
-    stack.edit("nodes", {"master-2": {"state": "lost"}, "worker-2": {"generation": 2}})
+    stack.set_nodes({"master-2": {"state": "lost"}, "worker-2": {"generation": 2}})
     stack.up()
     stack.wait_healthy(STAY | {"master-4", "worker-2"}, limit_s=60)
     assert stack.up().changes == {}

@@ -28,8 +28,10 @@ def test_masters_are_replaced_one_per_up_and_clients_go_on(stack: Stack) -> None
     with Probe(stack.node("worker-1"), stack.evidence / "probe.txt") as probe:
         for number in (1, 2, 3):
             stack.edit("pools.master.count", 3 + number)
-            gone = {f"master-{n}": {"state": "removed"} for n in range(1, number + 1)}
-            stack.edit("nodes", gone)
+            gone: dict[str, object] = {
+                f"master-{n}": {"state": "removed"} for n in range(1, number + 1)
+            }
+            stack.set_nodes(gone)
             update = stack.up()
             stack.measured(
                 f"master-{number} replaced by master-{number + 3}: {update.seconds:.0f} s"

@@ -28,14 +28,14 @@ def test_maintenance_cordons_and_leaves_pods_alone(stack: Stack) -> None:
     stack.up()
     stack.settled()
     processes = stack.node("worker-1").processes()
-    stack.edit("nodes", {"worker-1": {"state": "maintenance"}})
+    stack.set_nodes({"worker-1": {"state": "maintenance"}})
     words = stack.preview().output
     assert "cordon for maintenance, its pods stay" in words
     update = stack.up()
     assert set(update.changes) == {f"{NAME}-acceptance-attempt", f"{NAME}-nodes", f"{NAME}-gate"}
     assert cordoned(stack) == {"worker-1"}
     assert stack.node("worker-1").processes() == processes
-    stack.edit("nodes", {})
+    stack.set_nodes({})
     stack.up()
     assert cordoned(stack) == set()
 
@@ -44,7 +44,7 @@ def test_decommissioned_leaves_in_order_and_keeps_its_machine(stack: Stack) -> N
     stack.settled()
     others = {name: stack.node(name).processes() for name in ("worker-1", "worker-3")}
     images = stack.node("worker-2").run("ctr -n k8s.io images ls -q | sort")
-    stack.edit("nodes", {"worker-2": {"state": "decommissioned"}})
+    stack.set_nodes({"worker-2": {"state": "decommissioned"}})
     with Probe(stack.node("worker-1"), stack.evidence / "probe.txt") as probe:
         stack.up()
     stack.measured(f"while a worker is decommissioned, writes: {probe.seen('write')}")
@@ -58,7 +58,7 @@ def test_decommissioned_leaves_in_order_and_keeps_its_machine(stack: Stack) -> N
     assert {name: stack.node(name).processes() for name in others} == others
     assert stack.up().changes == {}
 
-    stack.edit("nodes", {})
+    stack.set_nodes({})
     stack.up()
     stack.wait_healthy(ALL, limit_s=60)
     assert set(machine.run("ctr -n k8s.io images ls -q").split()) >= set(images.split())
@@ -66,7 +66,7 @@ def test_decommissioned_leaves_in_order_and_keeps_its_machine(stack: Stack) -> N
 
 def test_a_worker_of_the_middle_is_removed_and_another_made_anew_in_one_edit(stack: Stack) -> None:
     before = machine_id(stack, "worker-3")
-    stack.edit("nodes", {"worker-2": {"state": "removed"}, "worker-3": {"generation": 2}})
+    stack.set_nodes({"worker-2": {"state": "removed"}, "worker-3": {"generation": 2}})
     with Probe(stack.node("worker-1"), stack.evidence / "probe-anew.txt") as probe:
         stack.up()
     assert probe.seen("write").failed_twice == 0
