@@ -9,7 +9,6 @@ from pulumi_command import remote
 
 from components.node_list import members
 from components.remote import Identity, Machine, after, converge
-from stacks import names
 from stacks.plan import Node, Plan
 
 
@@ -28,8 +27,6 @@ def retire_first(
     While nobody goes, nothing about it changes: it is there so that a second up has nothing to do.
     """
     values = {
-        "STAGE": "first",
-        "GOING": names.ranges(going),
         "GOING_MEMBERS": members(node for node in going.values() if node.is_etcd),
         "MEMBERS": members(plan.etcd),
         "ETCD_ENDPOINTS": endpoints,
@@ -41,7 +38,7 @@ def retire_first(
     return converge(
         f"{plan.spec.cluster.name}-retire",
         machine,
-        "nodes",
+        "retire",
         values,
         identity=identity,
         opts=after(scripts, parent=parent, ignore=_unless(going)),

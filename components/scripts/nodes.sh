@@ -3,17 +3,9 @@
 # others evicted, their etcd member removed by the survivors, and deleted, before their machines are touched. Runs on a master.
 # Values: WANTED (lines "pool applied names", names as a-[1-3],b-[2-8/3]), LABELS (lines "names<TAB>key=value ..."), TAINTS (lines "names<TAB>key=value:effect ..."),
 #   MEMBERS (words "name=address", wanted etcd members), ETCD_ENDPOINTS (comma list, as the apiserver's), STALL_S (give up when nothing moved for so long), IDLE_S (the same, where nothing is under way either), NETWORK (1: nodes become Ready).
-expand() { # expand a-[1-3],b-[2-8/3],c: one name a line
-  local part prefix from to step
-  for part in ${1//,/ }; do
-    if [[ $part =~ ^(.*)\[([0-9]+)-([0-9]+)(/([0-9]+))?\]$ ]]; then
-      prefix=${BASH_REMATCH[1]} from=${BASH_REMATCH[2]} to=${BASH_REMATCH[3]} step=${BASH_REMATCH[5]:-1}
-      seq -f "$prefix%.0f" "$from" "$step" "$to"
-    else
-      printf '%s\n' "$part"
-    fi
-  done
-}
+# MAINTENANCE (names as above, to be cordoned; may be unset).
+# shellcheck source=membership.sh disable=SC2154 # here: the folder of run.sh
+source "$here/membership.sh"
 
 wanted_table() {
   local pool applied names
@@ -114,25 +106,8 @@ drain_nodes() {
     kubectl_admin cordon "$name" >/dev/null
   done
   for name in $names; do
-    log "evicting node $name"
-    # --force: pods without a controller would stay for ever on a machine that is about to go. Of a dead one no kubelet ever says that a
-    # pod has ended: it is waited for no longer than a minute beyond its grace period.
-    kubectl_admin drain "$name" --ignore-daemonsets --delete-emptydir-data --force --skip-wait-for-delete-timeout 60 --timeout 300s >"$STATE/drain.log" 2>&1 || die "node $name cannot be drained: $(tail -n 3 "$STATE/drain.log")" "see which PodDisruptionBudget blocks (kubectl get pdb -A), make room, then run pulumi up again"
-    changes=$((changes + 1))
+    drain_node "$name"
   done
-}
-
-etcdctl_at() { # etcdctl_at ENDPOINTS ARGUMENT...
-  local endpoints=$1
-  shift
-  timeout 15 etcdctl --endpoints "$endpoints" --cacert /etc/kubernetes/pki/etcd/ca.crt --cert /etc/kubernetes/pki/apiserver-etcd-client.crt --key /etc/kubernetes/pki/apiserver-etcd-client.key --command-timeout 8s "$@"
-}
-etcd_local() { etcdctl_at "$ETCD_ENDPOINTS" "$@"; }
-
-# healthy_count ENDPOINTS: how many of these answer a quorum read
-healthy_count() {
-  # 0 is an answer, grep's status with it
-  etcdctl_at "$1" endpoint health 2>&1 | grep -c 'is healthy' || true
 }
 
 # A removal that was done and then taken back leaves a member out.
@@ -159,73 +134,14 @@ leaving_members() {
 
 # One at a time, each only if those that remain have a quorum of healthy voters of their own.
 retire_members() {
-  local id name client members voters healthy rest
+  local id name client members
   members=$(leaving_members)
   while read -r id name client; do
     if [[ -z $id ]]; then continue; fi
-    rest=$(etcd_local member list -w simple | awk -F', ' -v id="$id" '$1 != id && $6 == "false" {printf "%s%s", s, $5; s = ","}')
-    voters=$(tr ',' '\n' <<<"$rest" | wc -l)
-    healthy=$(healthy_count "$rest")
-    ((healthy >= voters / 2 + 1)) || die "etcd member $name cannot leave: of the $voters that would stay ($rest) only $healthy are healthy" "repair those first"
+    quorum_without "$id" "$name"
     retire_member "$id" "$name" "$client"
   done <<<"$members"
 }
-retire_member() { # retire_member ID NAME CLIENT-URL
-  local address=${3#https://}
-  address=${address%:*}
-  divert_from "$address"
-  hand_over_leadership "$1" "$3"
-  log "removing etcd member $2"
-  wait_for 60 "etcd member $2 removed" removed "$1"
-  wait_for 60 "$address gone from the Service kubernetes" out_of_service "$address"
-  changes=$((changes + 1))
-}
-removed() { # removed ID: the answer to an earlier try may have got lost
-  local rows
-  if etcd_local member remove "$1"; then return; fi
-  rows=$(etcd_local member list -w simple) || return 1
-  [[ $'\n'$rows != *$'\n'"$1, "* ]]
-}
-
-# When a leader is removed the others have none until they have elected one; handed over, they always have.
-hand_over_leadership() { # hand_over_leadership ID CLIENT-URL
-  local status leader member heir
-  status=$(etcd_local endpoint status -w fields 2>/dev/null || true) # any that is down makes it fail; the others have told
-  leader=$(awk -F' : ' '$1 == "\"Leader\"" && !seen++ {print $2}' <<<"$status")
-  # bash converts the id: it has 64 bits, awk's numbers have fewer.
-  if [[ $(printf %x "${leader:-0}") != "$1" ]]; then return; fi
-  for member in $MEMBERS; do
-    status=$(etcdctl_at "https://${member#*=}:2379" endpoint status -w fields 2>/dev/null || true) # one that is down is no heir
-    heir=$(awk -F' : ' '$1 == "\"MemberID\"" {print $2}' <<<"$status")
-    if [[ -n $heir ]] && etcdctl_at "$2" move-leader "$(printf %x "$heir")" >/dev/null 2>&1; then return; fi
-  done
-  log "etcd elects a new leader when $2 is gone, which takes about a second"
-}
-
-# A master whose own member leaves can serve no longer, for its apiserver asks that member alone: pods are sent elsewhere before. It puts itself
-# back every 10 s while it can, so this is looked at twice; HAProxies have left it long ago.
-divert_from() { # divert_from ADDRESS
-  local answer
-  for _ in 1 2 3; do
-    answer=$(out_of_service "$1" || true) # it will be asked for again
-    if [[ -z $answer ]]; then return; fi
-    sleep 2 # the nodes' kube-proxies follow within a second; requests under way end
-  done
-}
-
-# That the Service `kubernetes` sends nobody to that apiserver; says so if it did until now. Left alone, its entry would outlive it by up to
-# 25 s: the lease that it keeps in etcd, and the next look of the others at these.
-out_of_service() { # out_of_service ADDRESS
-  local listed place
-  if [[ ,$ETCD_ENDPOINTS, != *,https://127.0.0.1:* || $1 == - ]]; then return; fi
-  etcd_local del "/registry/masterleases/$1" >/dev/null || return 1
-  listed=$(kubectl_admin -n default get endpointslice kubernetes -o 'jsonpath={range .endpoints[*]}{.addresses[0]}{"\n"}{end}') || return 1
-  place=$(awk -v address="$1" '$1 == address {print NR - 1; exit}' <<<"$listed")
-  if [[ -z $place ]]; then return; fi
-  kubectl_admin -n default patch endpointslice kubernetes --type json \
-    -p "[{\"op\":\"test\",\"path\":\"/endpoints/$place/addresses/0\",\"value\":\"$1\"},{\"op\":\"remove\",\"path\":\"/endpoints/$place\"}]"
-}
-
 delete_nodes() {
   local name names
   names=$(unwanted_nodes)
@@ -273,17 +189,37 @@ key_of() { # key_of KIND WORD: what stands before the - in a removal
   if [[ $1 == labels ]]; then printf '%s' "${2%%=*}"; else printf '%s' "${2%%=*}:${2##*:}"; fi
 }
 
+# Nodes in maintenance take no new pods. One that an administrator had cordoned before stays so afterwards.
+maintain_nodes() {
+  local rows wanted name mark cordoned
+  wanted=$(expand "${MAINTENANCE:-}")
+  rows=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{"|"}{.metadata.annotations.kube-ha\.io/maintenance}{"|"}{.spec.unschedulable}{"\n"}{end}')
+  while IFS='|' read -r name mark cordoned; do
+    if [[ -n $name && $'\n'$wanted$'\n' == *$'\n'"$name"$'\n'* ]]; then
+      if [[ -z $mark ]]; then mark_maintenance "$name" "${cordoned:-false}"; fi
+      if [[ $cordoned != true ]]; then kubectl_admin cordon "$name" >/dev/null; fi
+    elif [[ -n $mark ]]; then
+      # The mark goes last: a run that was cut off uncordons again.
+      if [[ $mark != cordoned-before ]]; then kubectl_admin uncordon "$name" >/dev/null; fi
+      kubectl_admin annotate node "$name" kube-ha.io/maintenance- >/dev/null
+      changes=$((changes + 1))
+    fi
+  done <<<"$rows"
+}
+mark_maintenance() { # mark_maintenance NODE CORDONED
+  local mark=true
+  if [[ $2 == true ]]; then mark="cordoned-before"; fi
+  kubectl_admin annotate node "$1" "kube-ha.io/maintenance=$mark" >/dev/null
+  changes=$((changes + 1))
+}
+
 main() {
   own
-  if [[ ${STAGE:-last} == first ]]; then
-    if [[ -n $GOING ]]; then die "taking out $GOING first is not there yet" "leave state and generation as they were"; fi
-    finish
-    return
-  fi
   wait_for_nodes
   expect_members
   mark_nodes
   keep_nodes
+  maintain_nodes
   drain_nodes
   retire_members
   delete_nodes

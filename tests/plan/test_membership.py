@@ -70,7 +70,7 @@ def test_a_machine_lost_before_it_had_joined_gets_nothing_either(stacks: Stacks)
 def test_what_is_dead_or_made_anew_goes_before_everything_else(stacks: Stacks) -> None:
     run = edit(stacks, lab(), lab(state("master-2", "lost") | anew("worker-1")))
     stdin = run.named("dev-retire").text("stdin")
-    assert "GOING='master-[2-2],worker-[1-1]'" in stdin
+    assert "INCARNATIONS='master-2=1:lost worker-1=2:active'" in stdin
     assert "GOING_MEMBERS=master-2=10.92.0.12" in stdin
     for name in ("dev-worker-1-machine", "dev-master-1-node", "dev-master-3-etcd"):
         assert waits(run, name, "dev-retire"), name

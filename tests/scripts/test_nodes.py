@@ -469,3 +469,32 @@ def test_an_etcd_that_does_not_answer_is_an_error_not_an_empty_list(shell: Shell
     shell.stub("etcdctl", "echo 'deadline exceeded'; exit 1")
     out = shell.run("retire_members", phase="nodes", values=VALUES, fails=True)
     assert "ERROR master-1" in out
+
+
+def maintained(shell: Shell, rows: list[str], wanted: str) -> list[str]:
+    cluster(shell, rows)
+    shell.run("maintain_nodes", phase="nodes", values={**VALUES, "MAINTENANCE": wanted})
+    return changing(shell)
+
+
+def test_maintenance_cordons_and_its_end_uncordons(shell: Shell) -> None:
+    assert maintained(shell, ["worker-1||", "worker-2|true|true", "db||"], "worker-[1-1]") == [
+        "annotate node worker-1 kube-ha.io/maintenance=true",
+        "cordon worker-1",
+        "uncordon worker-2",
+        "annotate node worker-2 kube-ha.io/maintenance-",
+    ]
+
+
+def test_what_an_administrator_cordoned_stays_so_after_maintenance(shell: Shell) -> None:
+    assert maintained(shell, ["worker-1||true", "db||true"], "worker-[1-1]") == [
+        "annotate node worker-1 kube-ha.io/maintenance=cordoned-before"
+    ]
+    shell.forget()
+    assert maintained(shell, ["worker-1|cordoned-before|true"], "") == [
+        "annotate node worker-1 kube-ha.io/maintenance-"
+    ]
+
+
+def test_nodes_in_maintenance_are_left_alone(shell: Shell) -> None:
+    assert maintained(shell, ["worker-1|true|true", "db||"], "worker-[1-1]") == []

@@ -1,0 +1,99 @@
+# shellcheck shell=bash
+# How a node is taken out of the cluster by those that stay: what nodes.sh and retire.sh share. Only definitions; they source it.
+# Values: MEMBERS (words "name=address", wanted etcd members), ETCD_ENDPOINTS (comma list, as the apiserver's).
+expand() { # expand a-[1-3],b-[2-8/3],c: one name a line
+  local part prefix from to step
+  for part in ${1//,/ }; do
+    if [[ $part =~ ^(.*)\[([0-9]+)-([0-9]+)(/([0-9]+))?\]$ ]]; then
+      prefix=${BASH_REMATCH[1]} from=${BASH_REMATCH[2]} to=${BASH_REMATCH[3]} step=${BASH_REMATCH[5]:-1}
+      seq -f "$prefix%.0f" "$from" "$step" "$to"
+    else
+      printf '%s\n' "$part"
+    fi
+  done
+}
+
+drain_node() { # drain_node NODE
+  log "evicting node $1"
+  # --force: pods without a controller would stay for ever on a machine that is about to go. Of a dead one no kubelet ever says that a
+  # pod has ended: it is waited for no longer than a minute beyond its grace period.
+  kubectl_admin drain "$1" --ignore-daemonsets --delete-emptydir-data --force --skip-wait-for-delete-timeout 60 --timeout 300s >"$STATE/drain.log" 2>&1 || die "node $1 cannot be drained: $(tail -n 3 "$STATE/drain.log")" "see which PodDisruptionBudget blocks (kubectl get pdb -A), make room, then run pulumi up again"
+  changes=$((changes + 1))
+}
+
+etcdctl_at() { # etcdctl_at ENDPOINTS ARGUMENT...
+  local endpoints=$1
+  shift
+  timeout 15 etcdctl --endpoints "$endpoints" --cacert /etc/kubernetes/pki/etcd/ca.crt --cert /etc/kubernetes/pki/apiserver-etcd-client.crt --key /etc/kubernetes/pki/apiserver-etcd-client.key --command-timeout 8s "$@"
+}
+etcd_local() { etcdctl_at "$ETCD_ENDPOINTS" "$@"; }
+
+# healthy_count ENDPOINTS: how many of these answer a quorum read
+healthy_count() {
+  # 0 is an answer, grep's status with it
+  etcdctl_at "$1" endpoint health 2>&1 | grep -c 'is healthy' || true
+}
+
+quorum_without() { # quorum_without ID NAME: asked right before, for each
+  local rest voters healthy rows
+  rows=$(etcd_local member list -w simple)
+  rest=$(awk -F', ' -v id="$1" '$1 != id && $6 == "false" {printf "%s%s", s, $5; s = ","}' <<<"$rows")
+  voters=$(tr ',' '\n' <<<"$rest" | wc -l)
+  healthy=$(healthy_count "$rest")
+  ((healthy >= voters / 2 + 1)) || die "etcd member $2 cannot leave: of the $voters that would stay ($rest) only $healthy are healthy" "repair those first"
+}
+retire_member() { # retire_member ID NAME CLIENT-URL
+  local address=${3#https://}
+  address=${address%:*}
+  divert_from "$address"
+  hand_over_leadership "$1" "$3"
+  log "removing etcd member $2"
+  wait_for 60 "etcd member $2 removed" removed "$1"
+  wait_for 60 "$address gone from the Service kubernetes" out_of_service "$address"
+  changes=$((changes + 1))
+}
+removed() { # removed ID: the answer to an earlier try may have got lost
+  local rows
+  if etcd_local member remove "$1"; then return; fi
+  rows=$(etcd_local member list -w simple) || return 1
+  [[ $'\n'$rows != *$'\n'"$1, "* ]]
+}
+
+# When a leader is removed the others have none until they have elected one; handed over, they always have.
+hand_over_leadership() { # hand_over_leadership ID CLIENT-URL
+  local status leader member heir
+  status=$(etcd_local endpoint status -w fields 2>/dev/null || true) # any that is down makes it fail; the others have told
+  leader=$(awk -F' : ' '$1 == "\"Leader\"" && !seen++ {print $2}' <<<"$status")
+  # bash converts the id: it has 64 bits, awk's numbers have fewer.
+  if [[ $(printf %x "${leader:-0}") != "$1" ]]; then return; fi
+  for member in $MEMBERS; do
+    status=$(etcdctl_at "https://${member#*=}:2379" endpoint status -w fields 2>/dev/null || true) # one that is down is no heir
+    heir=$(awk -F' : ' '$1 == "\"MemberID\"" {print $2}' <<<"$status")
+    if [[ -n $heir ]] && etcdctl_at "$2" move-leader "$(printf %x "$heir")" >/dev/null 2>&1; then return; fi
+  done
+  log "etcd elects a new leader when $2 is gone, which takes about a second"
+}
+
+# A master whose own member leaves can serve no longer, for its apiserver asks that member alone: pods are sent elsewhere before. It puts itself
+# back every 10 s while it can, so this is looked at twice; HAProxies have left it long ago.
+divert_from() { # divert_from ADDRESS
+  local answer
+  for _ in 1 2 3; do
+    answer=$(out_of_service "$1" || true) # it will be asked for again
+    if [[ -z $answer ]]; then return; fi
+    sleep 2 # the nodes' kube-proxies follow within a second; requests under way end
+  done
+}
+
+# That the Service `kubernetes` sends nobody to that apiserver; says so if it did until now. Left alone, its entry would outlive it by up to
+# 25 s: the lease that it keeps in etcd, and the next look of the others at these.
+out_of_service() { # out_of_service ADDRESS
+  local listed place
+  if [[ ,$ETCD_ENDPOINTS, != *,https://127.0.0.1:* || $1 == - ]]; then return; fi
+  etcd_local del "/registry/masterleases/$1" >/dev/null || return 1
+  listed=$(kubectl_admin -n default get endpointslice kubernetes -o 'jsonpath={range .endpoints[*]}{.addresses[0]}{"\n"}{end}') || return 1
+  place=$(awk -v address="$1" '$1 == address {print NR - 1; exit}' <<<"$listed")
+  if [[ -z $place ]]; then return; fi
+  kubectl_admin -n default patch endpointslice kubernetes --type json \
+    -p "[{\"op\":\"test\",\"path\":\"/endpoints/$place/addresses/0\",\"value\":\"$1\"},{\"op\":\"remove\",\"path\":\"/endpoints/$place\"}]"
+}
