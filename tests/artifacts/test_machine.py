@@ -196,6 +196,84 @@ def test_bad_values_are_refused_with_the_way_out(
     assert "\n  do: " in refused.stderr
 
 
+class Engine:
+    """Stands for podman with one container at most: its label says what it was made from."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._write(
+            "engine",
+            f"""\
+echo "$*" >>{folder}/calls
+case "$*" in
+  "container inspect"*Labels*) cat {folder}/made 2>/dev/null ;;
+  "container inspect"*Status*) echo running ;;
+  rm*) rm {folder}/made ;;
+  create*) for word; do [[ $word != kube-ha.made-from=* ]] || echo "${{word#*=}}" >{folder}/made; done ;;
+  cp*) cat >/dev/null ;;
+esac
+""",
+        )
+        self._write("timeout", "printf SSH-\n")  # the machine's sshd greets
+        self.lab = Lab(folder, {
+            "KUBE_HA_CONTAINER_ENGINE": str(folder / "engine"), "LAB": "x", "MACHINE": "m-1",
+            "PATH": f"{folder}:{os.environ['PATH']}",
+        })  # fmt: skip
+
+    def _write(self, name: str, body: str) -> None:
+        (self.folder / name).write_text(f"#!/bin/bash\n{body}")
+        (self.folder / name).chmod(0o755)
+
+    def up(self, generation: str | None) -> list[str]:
+        """Verbs that made or removed containers, with the names of what they took along."""
+        (self.folder / "calls").unlink(missing_ok=True)
+        said = {} if generation is None else {"GENERATION": generation}
+        up = self.lab("up", "HOST_KEY=a\nAUTHORIZED_KEY=b\n", ADDRESS=ADDRESS, **said)
+        assert up.stdout == f"machine m-1 {ADDRESS}\n", up.stderr
+        calls = (self.folder / "calls").read_text().splitlines()
+        return [call for call in calls if call.startswith(("rm", "create", "kill"))]
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "made"),
+    [
+        (None, None, None),
+        (None, "1", None),
+        ("1", None, None),
+        ("2", "2", None),
+        (None, "2", f"2 {ADDRESS}"),
+        ("2", "3", f"3 {ADDRESS}"),
+        ("9", "10", f"10 {ADDRESS}"),
+        # An edit that failed and was taken back: nothing of the machine that it made may serve.
+        ("3", "2", f"2 {ADDRESS}"),
+        ("2", None, f"1 {ADDRESS}"),
+    ],
+)
+def test_another_generation_is_another_container_with_other_volumes(
+    tmp_path: Path, first: str | None, then: str | None, made: str | None
+) -> None:
+    engine = Engine(tmp_path)
+    assert len(engine.up(first)) == 1
+    before = (tmp_path / "made").read_text()
+    changed = engine.up(then)
+    if made is None:
+        assert changed == []
+        assert (tmp_path / "made").read_text() == before
+        return
+    assert changed[:2] == ["kill --signal KILL kube-ha-x-m-1", "rm --force --volumes kube-ha-x-m-1"]
+    assert changed[2].startswith("create --name kube-ha-x-m-1 ")
+    assert (tmp_path / "made").read_text() == f"{made}\n"
+    assert engine.up(then) == []
+
+
+def test_a_replacement_that_was_cut_off_is_finished(tmp_path: Path) -> None:
+    engine = Engine(tmp_path)
+    engine.up("1")
+    (tmp_path / "made").unlink()
+    (created,) = engine.up("2")
+    assert f"kube-ha.made-from=2 {ADDRESS}" in created
+
+
 @pytest.mark.parametrize("others", ["", "0123"])
 def test_purge_takes_the_images_unless_another_checkouts_lab_runs(
     tmp_path: Path, others: str
