@@ -58,9 +58,9 @@ test: setup ## fast tiers and the core stories on the lab
 	@bash lab/host.sh install tests
 	@$(PY) -m tests.run core
 
-e2e: setup ## every story, or one: STORY=name
+e2e: setup ## every story that has not passed yet on what lies here; all with FRESH=1, one with STORY=name
 	@bash lab/host.sh install tests
-	@$(PY) -m tests.run all $(STORY)
+	@$(PY) -m tests.run $(if $(FRESH),fresh,all) $(STORY)
 
 bench: setup ## time of a create against the bare path of its steps; let nothing else run here
 	@$(PY) -m bench.create

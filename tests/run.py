@@ -1,8 +1,10 @@
-"""Runs the tests tier by tier: `python -m tests.run core|all|free [STORY]`.
+"""Runs the tests tier by tier: `python -m tests.run core|all|fresh|free [STORY]`.
 
-core: unit, plan, toolchain, artifacts, scripts, and the stories that every change must pass. all: every story, or
-the one named by its file (`test_resume_after_sigkill.py` is `resume_after_sigkill`), without the other tiers.
-free: only remove what labs of tests have left.
+core: unit, plan, toolchain, artifacts, scripts, and the stories that every change must pass. all: every story that
+has not passed yet on what lies in the checkout now, or the one named by its file (`test_resume_after_sigkill.py` is
+`resume_after_sigkill`), without the other tiers. fresh: the same, passed before or not. free: only remove what labs
+of tests have left.
+A story that takes longer than its limit (tests/e2e/waiting.py) has failed.
 Tiers run one after another and a failed one does not stop the rest. Whatever happens, lab machines of tests are gone
 at the end. A skip that EXPECTED_SKIPS does not know fails the run: a lost ability must not hide behind it.
 """
@@ -18,15 +20,19 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.e2e import lab
+from tests.e2e.waiting import STORY_LIMIT_S
+from tests.ledger import Ledger, Passed
 
 ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / ".local/log"
 STORIES = ROOT / "tests/e2e"
+LEDGER = ROOT / ".local/passed-stories.json"
+LATE_S = 240  # after its limit a story has failed, keeps its evidence and takes its machines away
 
 TIERS = ("unit", "plan", "toolchain", "artifacts", "scripts")
 CORE = (
@@ -81,7 +87,7 @@ def main() -> int:
     kind, *named = sys.argv[1:] or [""]
     if kind == "free":
         return 0 if _free_labs() else 1
-    if kind not in ("core", "all") or len(named) > 1:
+    if kind not in ("core", "all", "fresh") or len(named) > 1:
         print(__doc__)
         return 2
     wanted = _wanted(kind, named)
@@ -91,22 +97,45 @@ def main() -> int:
         return 2
     # So that machines are freed when a supervisor ends the run.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    ledger = Ledger(LEDGER, ROOT)
+    before = _passed_before(ledger, wanted) if kind == "all" and not named else {}
+    wanted = [(name, path) for name, path in wanted if name not in before]
     results: list[Result] = []
     _free_labs()
     try:
         for name, path in wanted:
-            results.append(_run(name, path, place=f"{len(results) + 1}/{len(wanted)}"))
+            result = _run(name, path, place=f"{len(results) + 1}/{len(wanted)}")
+            results.append(result)
+            _note(ledger, result)
     finally:
         _free_labs()
-        good = _report(results, [name for name, _ in wanted])
+        good = _report(results, [name for name, _ in wanted], before)
     return 0 if good else 1
+
+
+def _passed_before(ledger: Ledger, wanted: Sequence[tuple[str, Path]]) -> dict[str, Passed]:
+    """Stories that need not run again, said aloud."""
+    found = {name: entry for name, _ in wanted if (entry := ledger.passed(name))}
+    if found:
+        passed = f"{len(found)} of {len(wanted)} stories passed before on this very content"
+        _say(f"{passed} and are left out; FRESH=1 runs them all")
+    return found
+
+
+def _note(ledger: Ledger, result: Result) -> None:
+    if result.name in TIERS:
+        return
+    if result.good:
+        ledger.note(result.name, seconds=result.seconds)
+    else:
+        ledger.forget(result.name)
 
 
 def _wanted(kind: str, named: Sequence[str]) -> list[tuple[str, Path]]:
     """Names and paths of tiers and stories, in the order they run."""
     tiers = [(tier, ROOT / "tests" / tier) for tier in TIERS]
     stories = [name for name in CORE if (STORIES / f"test_{name}.py").exists()]
-    if kind == "all":
+    if kind != "core":
         stories += [name for name in _stories() if name not in CORE]
         tiers = []
     if named:
@@ -136,17 +165,29 @@ def _run(name: str, path: Path, *, place: str) -> Result:
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
         stdin=subprocess.DEVNULL,
     )
+    hung: list[Case] = []
     try:
-        code = process.wait()
+        code = process.wait(None if name in TIERS else STORY_LIMIT_S + LATE_S)
+    except subprocess.TimeoutExpired:
+        code = _end(process)
+        hung = [Case(name, "failed", f"did not end, {LATE_S} s after its limit; see the log")]
     except BaseException:
-        # Give its fixtures the time to take their machines away.
-        process.send_signal(signal.SIGINT)
-        process.wait(120)
+        _end(process)
         raise
-    result = Result(name, tuple(_cases(report)), time.monotonic() - started, code)
+    result = Result(name, (*_cases(report), *hung), time.monotonic() - started, code)
     counts = ", ".join(f"{result.count(word)} {word}" for word in ("passed", "failed", "skipped"))
     _say(f"{place} {name}: {counts}, {result.seconds:.0f} s")
     return result
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    """Interrupt pytest, and give its fixtures the time to take their machines away. Its exit code."""
+    process.send_signal(signal.SIGINT)
+    try:
+        return process.wait(120)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
 
 
 def _cases(report: Path) -> Iterator[Case]:
@@ -165,8 +206,8 @@ def _cases(report: Path) -> Iterator[Case]:
         yield Case(name, outcome, words)
 
 
-def _report(results: Sequence[Result], wanted: Sequence[str]) -> bool:
-    """Say what ran and how it ended; whether all of it is good."""
+def _report(results: Sequence[Result], wanted: Sequence[str], before: Mapping[str, Passed]) -> bool:
+    """Say what ran, how it ended and how long it took; whether all of it is good."""
     print("\nWhat ran:")
     for result in results:
         verdict = "ok" if result.good else "FAILED"
@@ -176,6 +217,9 @@ def _report(results: Sequence[Result], wanted: Sequence[str]) -> bool:
         print(f"  {result.name:<28} {result.seconds:6.0f} s  {counts:<24} {verdict}")
     for name in wanted[len(results) :]:
         print(f"  {name:<28} did not run")
+    for name, entry in before.items():
+        then = time.strftime("%d %b %H:%M", time.localtime(entry.at_s))
+        print(f"  {name:<28} {entry.seconds:6.0f} s  passed on {then:<14} ok, left out")
     _report_details(results)
     _report_measures([result.name for result in results])
     totals = {
@@ -184,6 +228,8 @@ def _report(results: Sequence[Result], wanted: Sequence[str]) -> bool:
     }
     seconds = sum(result.seconds for result in results)
     print(f"\n{len(results)} of {len(wanted)} tiers and stories in {seconds / 60:.1f} min")
+    if before:
+        print(f"{len(before)} stories passed before on this content")
     print(", ".join(f"{count} {word}" for word, count in totals.items()), flush=True)
     return len(results) == len(wanted) and all(result.good for result in results)
 

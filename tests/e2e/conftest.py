@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import signal
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.stack import Stack
+from tests.e2e.waiting import STORY_LIMIT_S
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _limit(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A story that takes too long fails where it is, with its evidence, and none of its tests goes on."""
+
+    def late(*_: object) -> None:
+        words = f"{request.path.stem}: not at its end after {STORY_LIMIT_S / 60:.0f} min"
+        request.session.shouldfail = words
+        raise AssertionError(words)
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(STORY_LIMIT_S)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

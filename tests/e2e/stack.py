@@ -39,7 +39,7 @@ class Stack:
         self.folder = ROOT / ".local/test" / story
         self.evidence = ROOT / ".local/log/e2e" / story
         self.environment = self._variables()
-        self._runs = 0
+        self._updates: list[Update] = []
 
     def __enter__(self) -> Stack:
         self._remove()
@@ -54,6 +54,8 @@ class Stack:
 
     def __exit__(self, *_: object) -> None:
         self.there.remove(self)
+        for update in self._updates:
+            update.stop()  # one that goes on would make machines again
         self._remove()
 
     def __repr__(self) -> str:
@@ -92,12 +94,12 @@ class Stack:
 
     def start(self, *words: str) -> Update:
         """A run of the engine that goes on while the test looks."""
-        self._runs += 1
-        file = self.evidence / f"{self._runs:02d}-{words[0]}.log"
+        file = self.evidence / f"{len(self._updates) + 1:02d}-{words[0]}.log"
         options = ["--stack", self.name, "--non-interactive"]
         if words[0] != "preview":
             options += ["--yes", "--skip-preview"]
-        return Update([*words, *options], self.environment, file)
+        self._updates.append(Update([*words, *options], self.environment, file))
+        return self._updates[-1]
 
     def start_up(self) -> Update:
         return self.start("up")

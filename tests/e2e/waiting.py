@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+STORY_LIMIT_S = 600  # of one story, its cleaning up left out; a longer one is two
+
 
 def wait_for(what: str, seen: Callable[[], str], *, limit_s: float, every_s: float = 0.5) -> float:
     """Seconds until `seen` gives an empty text, which says what is still missing.
