@@ -71,7 +71,7 @@ class Cluster(ComponentResource):
         first, last = self._masters[self._plan.masters[0].name], self._last_master()
         served = first if args.before is None else last
         addons = self._addons(served)
-        self._workers(served, last)
+        joinable = self._workers(served, last)
         acceptance = Acceptance(
             f"{name}-acceptance",
             AcceptanceArgs(
@@ -79,8 +79,9 @@ class Cluster(ComponentResource):
                 machine=self._master_machine(),
                 identity=self._identity,
                 applied={node: prepared.applied for node, prepared in self._prepared.items()},
-                # The last member too: those on machines of their own may come after the masters.
-                after=(last, *tuple(self._members.values())[-1:], *addons.applied),
+                # The token too: only one phase runs on a machine, and the list waits for those
+                # that join by it. The last member: one on its own machine may come after masters.
+                after=(last, joinable, *tuple(self._members.values())[-1:], *addons.applied),
                 between=self._out,
             ),
             opts=ResourceOptions(parent=self),
@@ -218,7 +219,8 @@ class Cluster(ComponentResource):
             opts=ResourceOptions(parent=self),
         )
 
-    def _workers(self, served: Resource, last: Resource) -> None:
+    def _workers(self, served: Resource, last: Resource) -> Resource:
+        """All workers side by side; what they join by is returned."""
         before = self._args.before
         settled = set(before.machines) - self._anew if before else set()
         pending = sorted(node.name for node in self._plan.workers if node.name not in settled)
@@ -251,6 +253,7 @@ class Cluster(ComponentResource):
                 ),
                 opts=ResourceOptions(parent=self),
             )
+        return joinable
 
     def _out(self, out: Resource) -> list[Resource]:
         """What happens on machines once they are `out` of the list of nodes."""

@@ -32,6 +32,7 @@ def test_maintenance_cordons_and_leaves_pods_alone(stack: Stack) -> None:
     words = stack.preview().output
     assert "cordon for maintenance, its pods stay" in words
     update = stack.up()
+    stack.settled()
     assert set(update.changes) == {f"{NAME}-acceptance-attempt", f"{NAME}-nodes", f"{NAME}-gate"}
     assert cordoned(stack) == {"worker-1"}
     assert stack.node("worker-1").processes() == processes

@@ -146,3 +146,11 @@ def test_etcd_moves_back_to_the_masters(stacks: Stacks) -> None:
     assert waits(run, "dev-nodes", "dev-master-3-master")
     assert "ETCD_ENDPOINTS=https://127.0.0.1:2379" in run.named("dev-nodes").text("stdin")
     assert "- dev-etcd-1-machine" in names(run)
+
+
+def test_the_token_is_made_before_the_list_of_nodes_waits_for_who_joins_by_it(
+    stacks: Stacks,
+) -> None:
+    """Both run on one master, where only one phase runs at a time."""
+    run = edit(stacks, lab(), lab({"pools.worker.count": 3}))
+    assert waits(run, "dev-nodes", "dev-join-token")
