@@ -26,8 +26,8 @@ class NetworkSpec(Section):
     )
     mtu: Annotated[int, Field(ge=576, le=9000)] | None = Field(
         None,
-        description="biggest packet of a pod in bytes, on all nodes; pods that run keep theirs; "
-        "default: what the machine's interface takes, less 50 for vxlan",
+        description="biggest packet of a pod in bytes; pods that run keep theirs, and to go back "
+        "write the old number; default: what the machine's interface takes, less 50 for vxlan",
     )
 
 
