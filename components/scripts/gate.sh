@@ -2,7 +2,8 @@
 # Proves what a user means by "the cluster works", and changes nothing that stays: API, scheduler and controllers, a pod on every node reached from
 # every node, Service, NodePort, DNS. Runs on a master, last of all; `make verify` runs it at any time.
 # Values: PLAN (hash of the whole plan; makes every change pass through here), NODES (how many), MANIFEST (test objects), NETWORK (1: plugin is ours),
-#   NAMESPACE, NAME, PORT (of the test pods and their Service), DNS_DOMAIN, REACH (how many neighbours each node tries; all when there are fewer nodes), DEPLOYMENTS (words "namespace/kind/name" that must be rolled out).
+#   NAMESPACE, NAME, PORT (of the test pods and their Service), DNS_DOMAIN, REACH (how many neighbours each node tries; all when there are fewer nodes), DEPLOYMENTS (words "namespace/kind/name" that must be rolled out),
+#   APPLIED (what every node announces; given at the end of an update, not by hand).
 SOCKET=/run/kube-ha-gate.sock
 
 cleanup() {
@@ -105,6 +106,8 @@ main() {
     proxy_pid=$!
     check_network
   fi
+  # The update has come to its end; what retire.sh noted for another try of it says nothing about the next one.
+  if [[ -n ${APPLIED:-} ]]; then kubectl_admin -n kube-system delete configmap kube-ha-incarnations --ignore-not-found >/dev/null; fi
   log "the cluster works: $NODES nodes"
 }
 no_namespace() { [[ -z $(kubectl_admin get namespace "$NAMESPACE" --ignore-not-found -o name) ]]; }

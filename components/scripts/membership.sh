@@ -15,11 +15,13 @@ expand() { # expand a-[1-3],b-[2-8/3],c: one name a line
 
 drain_node() { # drain_node NODE
   log "evicting node $1"
-  # --force: pods without a controller would stay for ever on a machine that is about to go. Of a dead one no kubelet ever says that a
-  # pod has ended: it is waited for no longer than a minute beyond its grace period.
-  kubectl_admin drain "$1" --ignore-daemonsets --delete-emptydir-data --force --skip-wait-for-delete-timeout 60 --timeout 300s >"$STATE/drain.log" 2>&1 || die "node $1 cannot be drained: $(tail -n 3 "$STATE/drain.log")" "see which PodDisruptionBudget blocks (kubectl get pdb -A), make room, then run pulumi up again"
+  evict "$1" || cannot_be_drained "$1"
   changes=$((changes + 1))
 }
+# --force: pods without a controller would stay for ever on a machine that is about to go. Of a dead one no kubelet ever says that a pod has
+# ended: it is waited for no longer than a minute beyond its grace period.
+evict() { kubectl_admin drain "$1" --ignore-daemonsets --delete-emptydir-data --force --skip-wait-for-delete-timeout 60 --timeout 300s >"$STATE/drain.log" 2>&1; }
+cannot_be_drained() { die "node $1 cannot be drained: $(tail -n 3 "$STATE/drain.log")" "see which PodDisruptionBudget blocks (kubectl get pdb -A), make room, then run pulumi up again"; }
 
 etcdctl_at() { # etcdctl_at ENDPOINTS ARGUMENT...
   local endpoints=$1
@@ -37,8 +39,11 @@ healthy_count() {
 quorum_without() { # quorum_without ID NAME: asked right before, for each
   local rest voters healthy rows
   rows=$(etcd_local member list -w simple)
-  rest=$(awk -F', ' -v id="$1" '$1 != id && $6 == "false" {printf "%s%s", s, $5; s = ","}' <<<"$rows")
-  voters=$(tr ',' '\n' <<<"$rest" | wc -l)
+  rest=$(awk -F', ' -v id="$1" '$1 != id && $6 == "false" {print}' <<<"$rows")
+  [[ -n $rest ]] || die "etcd member $2 cannot leave: it is the last voter, and holds all data of the cluster" "add another etcd member first"
+  voters=$(wc -l <<<"$rest")
+  # A voter that has never started has no client URL, and counts all the same.
+  rest=$(awk -F', ' '$5 != "" {printf "%s%s", s, $5; s = ","}' <<<"$rest")
   healthy=$(healthy_count "$rest")
   ((healthy >= voters / 2 + 1)) || die "etcd member $2 cannot leave: of the $voters that would stay ($rest) only $healthy are healthy" "repair those first"
 }
@@ -69,7 +74,8 @@ hand_over_leadership() { # hand_over_leadership ID CLIENT-URL
   for member in $MEMBERS; do
     status=$(etcdctl_at "https://${member#*=}:2379" endpoint status -w fields 2>/dev/null || true) # one that is down is no heir
     heir=$(awk -F' : ' '$1 == "\"MemberID\"" {print $2}' <<<"$status")
-    if [[ -n $heir ]] && etcdctl_at "$2" move-leader "$(printf %x "$heir")" >/dev/null 2>&1; then return; fi
+    # One that is made anew is wanted, and leaves all the same.
+    if [[ -n $heir && $heir != "$leader" ]] && etcdctl_at "$2" move-leader "$(printf %x "$heir")" >/dev/null 2>&1; then return; fi
   done
   log "etcd elects a new leader when $2 is gone, which takes about a second"
 }

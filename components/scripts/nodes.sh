@@ -191,14 +191,15 @@ key_of() { # key_of KIND WORD: what stands before the - in a removal
 
 # Nodes in maintenance take no new pods. One that an administrator had cordoned before stays so afterwards.
 maintain_nodes() {
-  local rows wanted name mark cordoned
-  wanted=$(expand "${MAINTENANCE:-}")
+  local rows wanted resting name mark cordoned
+  resting=$(expand "${MAINTENANCE:-}")
+  wanted=$(wanted_table)
   rows=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{"|"}{.metadata.annotations.kube-ha\.io/maintenance}{"|"}{.spec.unschedulable}{"\n"}{end}')
   while IFS='|' read -r name mark cordoned; do
-    if [[ -n $name && $'\n'$wanted$'\n' == *$'\n'"$name"$'\n'* ]]; then
+    if [[ -n $name && $'\n'$resting$'\n' == *$'\n'"$name"$'\n'* ]]; then
       if [[ -z $mark ]]; then mark_maintenance "$name" "${cordoned:-false}"; fi
       if [[ $cordoned != true ]]; then kubectl_admin cordon "$name" >/dev/null; fi
-    elif [[ -n $mark ]]; then
+    elif [[ -n $mark && $'\n'$wanted == *$'\n'"$name "* ]]; then
       # The mark goes last: a run that was cut off uncordons again.
       if [[ $mark != cordoned-before ]]; then kubectl_admin uncordon "$name" >/dev/null; fi
       kubectl_admin annotate node "$name" kube-ha.io/maintenance- >/dev/null

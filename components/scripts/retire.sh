@@ -1,16 +1,18 @@
 # shellcheck shell=bash
 # Takes dead nodes, and those that are made anew, out of the cluster before anything else happens: their pods evicted if they still answer, their
-# etcd members removed while those that stay have a quorum of their own, their Nodes deleted. Runs on a master that stays. What has been taken out is
-# remembered in the cluster by incarnation, so that a later run does not take out the new one.
+# etcd members removed while those that stay have a quorum of their own, their Nodes deleted. Runs on a master that stays. Who was taken out to be made
+# anew is remembered in the cluster until the gate passes, so that a later try of the same update does not take out the new one.
 # Values: INCARNATIONS (words "name=generation:state"; none: nothing to do), GOING_MEMBERS (words "name=address" of those with etcd), MEMBERS, ETCD_ENDPOINTS.
 # shellcheck source=membership.sh disable=SC2154 # here: the folder of run.sh
 source "$here/membership.sh"
 
 take_out() {
   local word name going=()
-  wait_for 60 "API answering, which needs a quorum of etcd (members that stay: $MEMBERS); without one, start members that have data, or restore a snapshot" kubectl_admin get --raw /readyz
+  expect_quorum
+  wait_for 60 "API answering at https://127.0.0.1:3446, with etcd in order" kubectl_admin get --raw /readyz
   for word in $INCARNATIONS; do
-    if [[ $(taken_out "${word%%=*}") != "${word#*=}" ]]; then going+=("$word"); fi
+    # Nobody new stands where a dead one stood.
+    if [[ $word == *:lost || $(taken_out "${word%%=*}") != "${word#*=}" ]]; then going+=("$word"); fi
   done
   for word in "${going[@]}"; do leave_pods "${word%%=*}"; done
   for word in "${going[@]}"; do
@@ -27,6 +29,21 @@ remember_taken_out() { # remember_taken_out NAME INCARNATION; each name is a fie
   kubectl_admin apply --server-side --force-conflicts --field-manager "kube-ha-$1" -f - >/dev/null <<<"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":\"kube-system\",\"name\":\"kube-ha-incarnations\"},\"data\":{\"$1\":\"$2\"}}"
 }
 
+# A list is a read with a quorum behind it. Without one nobody can be taken out, and waiting brings none back.
+expect_quorum() {
+  local end=$((SECONDS + 60)) word member names="" up="" down=""
+  until etcd_local member list >/dev/null 2>&1; do
+    if ((SECONDS >= end)); then
+      for word in $INCARNATIONS; do names+=" ${word%%=*}"; done
+      for member in $MEMBERS; do
+        if etcdctl_at "https://${member#*=}:2379" endpoint status >/dev/null 2>&1; then up+=" ${member%%=*}"; else down+=" ${member%%=*}"; fi
+      done
+      die "etcd has lost its quorum, so$names cannot be taken out: of its other members${up:- none} answer(s),${down:- none} not" "start members that have data until a majority answers (journalctl -u etcd there), then run pulumi up again; if their data is lost, restore a snapshot"
+    fi
+    sleep 2
+  done
+}
+
 # Pods of a machine that still answers end in order; of a dead one they go with its Node.
 leave_pods() { # leave_pods NODE
   local status
@@ -34,23 +51,25 @@ leave_pods() { # leave_pods NODE
   if [[ -z ${status// /} ]]; then return; fi
   kubectl_admin annotate --overwrite node "$1" kube-ha.io/leaving=true >/dev/null
   kubectl_admin cordon "$1" >/dev/null
-  if [[ $status == *True ]]; then drain_node "$1"; fi
+  if [[ $status != *True ]]; then return; fi
+  log "evicting node $1"
+  if ! evict "$1" && still_ready "$1"; then cannot_be_drained "$1"; fi
 }
+still_ready() { [[ $(kubectl_admin get node "$1" --ignore-not-found -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}') == True ]]; } # it may have died only now
 
 take_out_member() { # take_out_member NAME
-  local word address="" row id client rows
+  local word address="" found id client rows
   for word in $GOING_MEMBERS; do
     if [[ ${word%%=*} == "$1" ]]; then address=${word#*=}; fi
   done
-  if [[ -z $address ]]; then return; fi
   rows=$(etcd_local member list -w simple)
   # By its name; one that died before it had started has none, only its address.
-  row=$(awk -F', ' -v name="$1" -v url="https://$address:2380" '$3 == name || ($3 == "" && $4 == url) {print; exit}' <<<"$rows")
-  if [[ -z $row ]]; then return; fi
-  id=${row%%,*}
-  client=$(awk -F', ' '{print $5 == "" ? "-" : $5}' <<<"$row")
-  quorum_without "$id" "$1"
-  retire_member "$id" "$1" "$client"
+  found=$(awk -F', ' -v name="$1" -v url="https://$address:2380" '$3 == name || ($3 == "" && $4 == url) {print $1, ($5 == "" ? "-" : $5)}' <<<"$rows")
+  while read -r id client; do
+    if [[ -z $id ]]; then continue; fi
+    quorum_without "$id" "$1"
+    retire_member "$id" "$1" "$client"
+  done <<<"$found"
 }
 
 main() {

@@ -88,6 +88,19 @@ def test_a_node_without_test_pod_fails_the_gate(shell: Shell) -> None:
     assert "incomplete" in out
 
 
+@pytest.mark.parametrize(("applied", "forgotten"), [("master aaaa master-1", True), ("", False)])
+def test_the_gate_of_an_update_ends_what_was_noted_for_another_try(
+    shell: Shell,
+    applied: str,
+    forgotten: bool,  # noqa: FBT001 (a parameter of the table)
+) -> None:
+    shell.stub("kubectl")
+    code = "cleanup() { :; }; check_api() { :; }; machine_ids() { :; }; main"
+    values = {**VALUES, "NETWORK": "0"} | ({"APPLIED": applied} if applied else {})
+    assert "the cluster works" in shell.run(code, phase="gate", values=values)
+    assert ("kube-ha-incarnations" in shell.calls[-1]) == forgotten
+
+
 def test_preflight_reports_all_problems_of_a_machine_at_once(shell: Shell) -> None:
     (shell.folder / "home/etcd/member").mkdir(parents=True)
     values = {

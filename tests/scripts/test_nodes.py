@@ -498,3 +498,8 @@ def test_what_an_administrator_cordoned_stays_so_after_maintenance(shell: Shell)
 
 def test_nodes_in_maintenance_are_left_alone(shell: Shell) -> None:
     assert maintained(shell, ["worker-1|true|true", "db||"], "worker-[1-1]") == []
+
+
+def test_maintenance_of_a_node_that_leaves_is_not_ended(shell: Shell) -> None:
+    """It would take new pods for a moment."""
+    assert maintained(shell, ["worker-9|true|true"], "") == []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.scripts.shell import Shell
 
 VALUES = {
@@ -100,3 +102,113 @@ def test_without_a_quorum_of_the_others_nothing_is_removed(shell: Shell) -> None
     out = shell.run("main", phase="retire", values=VALUES, fails=True)
     assert "etcd member master-2 cannot leave: of the 2 that would stay" in out
     assert not [word for word in changing(shell) if "remove" in word or "delete" in word]
+
+
+def test_a_dead_one_is_taken_out_again(shell: Shell) -> None:
+    """Lost, taken back after a failure, and lost again: the note of the first time does not count."""
+    cluster(shell, ready="False", known="1:lost")
+    shell.run("main", phase="retire", values={**VALUES, "INCARNATIONS": "worker-1=1:lost"})
+    assert changing(shell) == ["cordon worker-1", "delete node worker-1"]
+
+
+def drain_fails(shell: Shell, *, then: str) -> None:
+    """worker-1 is Ready when it is looked at first, its drain fails, and afterwards it is `then`."""
+    shell.stub(
+        "kubectl",
+        'case "$*" in *"drain worker-1"*) touch drained; echo "disruption budget"; exit 1 ;; '
+        f'*"get node worker-1"*metadata.name*) printf "worker-1 True" ;; '
+        f'*"get node worker-1"*) printf {then} ;; esac',
+    )
+
+
+def test_a_node_that_dies_while_it_is_drained_is_not_waited_for(shell: Shell) -> None:
+    cluster(shell, ready="True")
+    drain_fails(shell, then="Unknown")
+    shell.run("main", phase="retire", values={**VALUES, "INCARNATIONS": "worker-1=2:active"})
+    assert changing(shell)[-1] == "delete node worker-1"
+
+
+def test_a_living_node_that_cannot_be_drained_stays(shell: Shell) -> None:
+    cluster(shell, ready="True")
+    drain_fails(shell, then="True")
+    values = {**VALUES, "INCARNATIONS": "worker-1=2:active"}
+    out = shell.run("main", phase="retire", values=values, fails=True)
+    assert "node worker-1 cannot be drained: disruption budget" in out
+    assert "delete node worker-1" not in changing(shell)
+
+
+def test_a_lost_quorum_is_called_by_its_name(shell: Shell) -> None:
+    shell.stub("kubectl")
+    shell.stub("etcdctl", '[[ "$*" == *10.0.0.11*"endpoint status"* ]]')
+    code = "sleep() { SECONDS=99; }; main"
+    out = shell.run(code, phase="retire", values=VALUES, fails=True)
+    assert "etcd has lost its quorum, so master-2 worker-1 cannot be taken out" in out
+    assert "of its other members master-1 answer(s), master-3 not" in out
+    assert "start members that have data until a majority answers" in out
+    assert "restore a snapshot" in out
+    assert changing(shell) == []
+
+
+def test_all_entries_of_a_member_go(shell: Shell) -> None:
+    """It had died, and its successor under another address had died while it joined."""
+    rows = [*MEMBERS.splitlines(), "a5, unstarted, , https://10.0.0.12:2380, , true"]
+    rows[1] = rows[1].replace("10.0.0.12", "10.0.0.92")
+    cluster(shell, ready="False", members="\n".join([*rows, ""]))
+    shell.run("main", phase="retire", values=VALUES)
+    assert [word for word in changing(shell) if "member" in word] == [
+        "member remove a2",
+        "member remove a5",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("others", "healthy", "words"),
+    [
+        ([], 0, "it is the last voter"),
+        (["a1, started, master-1, https://x:2380, https://x:2379, false"], 1, ""),
+        (
+            [
+                "a1, started, master-1, https://x:2380, https://x:2379, false",
+                "a3, unstarted, , https://y:2380, , false",
+            ],
+            1,
+            "of the 2 that would stay (https://x:2379) only 1 are healthy",
+        ),
+        (
+            [
+                "a1, started, master-1, https://x:2380, https://x:2379, false",
+                "a3, unstarted, , https://y:2380, , true",
+            ],
+            1,
+            "",
+        ),
+    ],
+    ids=["last voter", "one of two", "a voter that never started counts", "a learner does not"],
+)
+def test_those_that_stay_must_have_a_quorum_of_their_own(
+    shell: Shell, others: list[str], healthy: int, words: str
+) -> None:
+    rows = [*others, "a2, started, master-2, https://z:2380, https://z:2379, false", ""]
+    cluster(shell, ready="False", members="\n".join(rows))
+    shell.stub(
+        "etcdctl",
+        f'case "$*" in *"member list"*) cat "{shell.folder}/members" ;; '
+        f'*health*) for i in $(seq {healthy}); do echo "x is healthy"; done ;; esac',
+    )
+    code = "quorum_without a2 master-2"
+    out = shell.run(code, phase="retire", values=VALUES, fails=bool(words))
+    assert words in out
+
+
+def test_leadership_does_not_go_to_the_one_that_leaves(shell: Shell) -> None:
+    """One that is made anew is wanted, and so in the list of those who may have it."""
+    shell.stub(
+        "etcdctl",
+        """n=$(grep -o '10[.]0[.]0[.]1[0-9]' <<<"$2" | tail -c 2)
+[[ "$*" != *status* ]] || printf '"MemberID" : %d\n"Leader" : 2\n' "${n:-2}" """,
+    )
+    values = {**VALUES, "MEMBERS": "master-2=10.0.0.12 master-3=10.0.0.13"}
+    shell.run("hand_over_leadership 2 https://10.0.0.12:2379", phase="retire", values=values)
+    (moved,) = [call for call in shell.calls if "move-leader" in call]
+    assert moved.split()[2] == "https://10.0.0.12:2379"
+    assert moved.endswith(" move-leader 3")
