@@ -12,6 +12,7 @@ from operations import machine
 from operations.machine import Target
 from operations.stack import Stack
 from stacks import artifacts, desired
+from stacks.phases import script_sum
 from stacks.plan import Plan, plan
 from stacks.spec import load
 from tests.e2e import config, lab
@@ -80,12 +81,32 @@ class Phases:
         assert process.returncode == 0, out
         return out
 
-    def kill_when(self, name: str, seen: str) -> bool:
+    def by_hand(self, node: str, phase: str, *words: str, fails: bool = False) -> str:
+        """Run a phase that takes no values but those of every phase."""
+        known = self.program.named(f"{LAB}-{node}-preflight").text("stdin").splitlines()
+        identity = [
+            line for line in known if re.match("(NODE|CLUSTER|CLUSTER_ID|CONTAINER)=", line)
+        ]
+        stdin = "\n".join([*identity, f"SCRIPT_SUM={script_sum(phase)}", "# end\n"])
+        command = " ".join(["bash .kube-ha/scripts/run.sh", phase, *words])
+        process = self._start(node, command, stdin)
+        out, _ = process.communicate(timeout=300)
+        assert (process.returncode != 0) == fails, out
+        return out
+
+    def renew(self, node: str, incarnation: int) -> str:
+        """Run the node phase for another incarnation of the node."""
+        process = self._begin(f"{node}-node", incarnation=incarnation)
+        out, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, out
+        return out
+
+    def kill_when(self, name: str, seen: str, *, incarnation: int = 1) -> bool:
         """Run a command and kill all of it with SIGKILL once a bash test holds on its machine.
 
         False when the command ended before.
         """
-        process = self._begin(name)
+        process = self._begin(name, incarnation=incarnation)
         node = self.node(_node(name))
         # Within the machine: a look from outside takes longer than many a step of a phase.
         watch = (
@@ -103,11 +124,17 @@ class Phases:
         process.communicate(timeout=120)
         return killed.returncode == 0 and process.returncode != 0
 
-    def _begin(self, name: str, verb: str = "create") -> subprocess.Popen[str]:
+    def _begin(
+        self, name: str, verb: str = "create", *, incarnation: int = 1
+    ) -> subprocess.Popen[str]:
         resource = self.program.named(f"{LAB}-{name}")
         # Without sudo, which is what the connection's user needs it for.
         command = resource.text(verb).removeprefix("sudo -n ")
-        container = self.node(_node(name)).container
+        anew = f"INCARNATION={incarnation}\n" if incarnation > 1 else ""
+        return self._start(_node(name), command, anew + resource.text("stdin"))
+
+    def _start(self, node: str, command: str, stdin: str) -> subprocess.Popen[str]:
+        container = self.node(node).container
         process = subprocess.Popen(
             lab.engine_command("exec", "-i", "-w", "/root", container, "bash", "-c", command),
             cwd=lab.ROOT,
@@ -118,7 +145,7 @@ class Phases:
         )
         if process.stdin is None:
             raise AssertionError
-        process.stdin.write(resource.text("stdin"))
+        process.stdin.write(stdin)
         process.stdin.close()
         process.stdin = None
         return process

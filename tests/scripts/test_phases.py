@@ -193,6 +193,50 @@ def test_a_restart_that_would_cost_the_quorum_is_refused(cluster: Phases) -> Non
     cluster.node("master-2").run("systemctl start etcd")
 
 
+def test_a_decommissioned_member_is_quiet_and_comes_back(cluster: Phases) -> None:
+    node = cluster.node("master-3")
+    out = cluster.by_hand("master-3", "decommission", fails=True)
+    assert "still a voting member, so nothing was stopped" in out
+    assert node.runs("etcd")
+    rows = cluster.node("master-1").etcdctl("member list -w simple").splitlines()
+    member = next(row.partition(",")[0] for row in rows if ", master-3, " in row)
+    cluster.node("master-1").etcdctl(f"member remove {member}")
+    cluster.by_hand("master-3", "decommission")
+    assert not node.runs("etcd")
+    assert node.run("systemctl is-enabled etcd || true") == "disabled\n"
+    again = cluster.by_hand("master-3", "decommission")
+    assert again.splitlines()[-1].endswith("done, changes=0"), again
+    assert "was removed from its cluster" in cluster.run("master-3-etcd")
+    assert voters(cluster, "master-1") == list(MEMBERS)
+    assert_second_run_changes_nothing(cluster, "master-3-etcd")
+
+
+def test_a_machine_released_with_its_files_is_adopted_again(worker: Phases) -> None:
+    node = worker.node("worker-1")
+    before = node.files()
+    assert "files stay" in worker.by_hand("worker-1", "leave", "keep")
+    assert set(node.processes().values()) == {"0"}
+    assert not [path for path in node.files() if path.startswith(("/etc/kube-ha", "/etc/kuber"))]
+    assert "nothing of this cluster" in worker.by_hand("worker-1", "leave", "keep")
+    assert "preflight passed" in worker.run("worker-1-preflight")
+    worker.run("worker-1-node")
+    assert node.files() == before
+    assert_second_run_changes_nothing(worker, "worker-1-node")
+
+
+def test_another_incarnation_is_wiped_first_however_often_it_is_killed(worker: Phases) -> None:
+    node = worker.node("worker-2")
+    node.run("touch /var/lib/kubelet/old /var/lib/kube-ha/old")
+    for seen in ("[[ ! -e /etc/containerd ]]", "[[ -e /etc/haproxy/haproxy.cfg ]]"):
+        assert worker.kill_when("worker-2-node", seen, incarnation=2)
+    worker.renew("worker-2", 2)
+    assert node.run("cat /var/lib/kube-ha/state/incarnation") == "2\n"
+    assert node.run("ls /var/lib/kubelet/old /var/lib/kube-ha/old 2>/dev/null || true") == ""
+    assert node.files() == worker.node("worker-1").files()
+    assert worker.renew("worker-2", 2).splitlines()[-1].endswith("done, changes=0")
+    assert "config wants 1" in worker.run("worker-2-preflight", fails=True)
+
+
 def test_leaving_leaves_nothing_of_ours(worker: Phases) -> None:
     node = worker.node("worker-1")
     assert "machine is clean" in worker.leave("worker-1")
