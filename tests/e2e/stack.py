@@ -169,17 +169,26 @@ class Stack:
         names = [name.removeprefix(mark) for name in lab.containers(self.lab)]
         return [self.node(name) for name in names if name != "mirror"]
 
-    def kubectl(self, *words: str, context: str = "", limit_s: float = 30) -> str:
+    def kubectl(self, *words: str, context: str = "", stdin: str = "", limit_s: float = 30) -> str:
         """Stdout of kubectl on this computer, with the stack's own kubeconfig. Raises LabError."""
+        options = ["--kubeconfig", str(self.kubeconfig()), "--request-timeout", "10s"]
+        if context:
+            options += ["--context", context]
+        command = [str(ROOT / ".local/bin/kubectl"), *options, *words]
+        return lab.shell(command, stdin=stdin, timeout_s=limit_s)
+
+    def kubeconfig(self) -> Path:
+        """The stack's kubeconfig, as it was when it was first asked for."""
         file = self.folder / "kubeconfig"
         if not file.exists():
             text = str(self.output("kubeconfig"))
             file.touch(mode=0o600)
             file.write_text(text)
-        options = ["--kubeconfig", str(file), "--request-timeout", "10s"]
-        if context:
-            options += ["--context", context]
-        return lab.shell([str(ROOT / ".local/bin/kubectl"), *options, *words], timeout_s=limit_s)
+        return file
+
+    def forget_kubeconfig(self) -> None:
+        """Masters of the day it was made may be gone: take the one of now from here on."""
+        (self.folder / "kubeconfig").unlink(missing_ok=True)
 
     def ready(self, context: str = "") -> dict[str, bool]:
         """Kubernetes nodes and whether they are Ready."""
@@ -215,6 +224,12 @@ class Stack:
         """Machines that hold data of etcd."""
         there = "test -d /var/lib/kube-ha/etcd/member && echo yes || true"
         return [node for node in self.nodes() if node.asked(there).strip()]
+
+    def member_addresses(self) -> list[str]:
+        """Where the etcd members of the last success answer."""
+        nodes = self.output("nodes")
+        assert isinstance(nodes, dict)
+        return [str(node["address"]) for node in nodes.values() if "etcd" in node["roles"]]
 
     def make_leader(self, name: str) -> None:
         """Make that master's member the leader of etcd: its going is then the worst one."""
