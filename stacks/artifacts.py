@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 
 from stacks import versions
@@ -103,6 +104,7 @@ def checksums(mirror: Mirror, *, root: Path) -> dict[str, str]:
         ) from None
 
 
+@cache
 def _entries(section: str) -> dict[str, Mapping[str, object]]:
     listed = versions.mapping(versions.lock().get(section), section)
     return {name: versions.mapping(listed[name], f"{section}.{name}") for name in sorted(listed)}

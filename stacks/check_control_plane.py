@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stacks import versions
-from stacks.problems import Problem
+from stacks.problems import Problem, shown
 
 if TYPE_CHECKING:
     from stacks.control_plane_settings import AuditSpec
@@ -76,12 +76,14 @@ def _audit(audit: AuditSpec) -> list[Problem]:
     levels = ("None", "Metadata", "Request", "RequestResponse")
     if not isinstance(rules, list) or not rules:
         out.append(Problem(f"{path}.rules", "is missing; list at least one rule with a level"))
-    else:
-        out += [
-            Problem(f"{path}.rules[{index}].level", f"must be one of {', '.join(levels)}")
-            for index, rule in enumerate(rules)
-            if not isinstance(rule, dict) or rule.get("level") not in levels
-        ]
+        return out
+    for index, rule in enumerate(rules):
+        at = f"{path}.rules[{index}]"
+        if not isinstance(rule, dict):
+            text = f"{shown(rule)} is no mapping; write `level: Metadata` and what it is for"
+            out.append(Problem(at, text))
+        elif rule.get("level") not in levels:
+            out.append(Problem(f"{at}.level", f"must be one of {', '.join(levels)}"))
     return out
 
 

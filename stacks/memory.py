@@ -30,6 +30,7 @@ class Machine:
     roles: tuple[str, ...]
     address: str
     fingerprint: str | None  # of the host key
+    arch: str | None = None  # None: an old version of this program did not remember it
     generation: int = 1
 
 
@@ -115,6 +116,7 @@ def machines(nodes: Iterable[Node]) -> dict[str, Machine]:
             roles=node.roles,
             address=node.address,
             fingerprint=fingerprint(node.ssh.host_key) if node.ssh and node.ssh.host_key else None,
+            arch=node.arch,
             generation=node.generation,
         )
         for node in nodes

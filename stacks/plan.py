@@ -137,19 +137,25 @@ def plan(spec: Spec, *, sets: Versions | None = None) -> Plan:
     `sets` are the component versions of a plan of the past; default: those of the lock.
     """
     nodes = tuple(_node(spec, place) for place in inventory.present(spec))
-    masters = tuple(node for node in nodes if node.is_master)
+    in_turn = sorted(nodes, key=_turn)
+    masters = tuple(node for node in in_turn if node.is_master)
     return Plan(
         spec=spec,
         versions=sets or versions.for_kubernetes(spec.cluster.kubernetes),
         mirror=_mirror(spec),
         nodes=nodes,
         away=tuple(_node(spec, place) for place in inventory.away(spec)),
-        etcd=tuple(node for node in nodes if node.is_etcd),
+        etcd=tuple(node for node in in_turn if node.is_etcd),
         masters=masters,
         workers=tuple(node for node in nodes if node.is_worker),
         etcd_stacked=all(node.is_etcd for node in masters),
         warnings=tuple(sorted(checks.warnings(spec))),
     )
+
+
+def _turn(node: Node) -> tuple[str, int, str]:
+    """By name, numbers as numbers. Not by pool: one of another name would change lists on others."""
+    return node.name.rstrip("0123456789"), node.ordinal, node.name
 
 
 def _node(spec: Spec, place: Place) -> Node:

@@ -136,7 +136,7 @@ def _kubernetes(before: Memory, plan: Plan) -> list[Refusal]:
 
 
 def _identity(before: Memory, plan: Plan) -> list[Refusal]:
-    """A name stands for one machine: same address, host key and roles for life."""
+    """A name stands for one machine: same address, processor, host key and roles for life."""
     out = []
     for name, now in memory.machines(plan.nodes).items():
         old, path = before.machines.get(name), f"pools.{now.pool}"
@@ -144,6 +144,9 @@ def _identity(before: Memory, plan: Plan) -> list[Refusal]:
             continue
         if old.address != now.address:
             text = f"{name} moves from {old.address} to {now.address}, which is another machine"
+            out.append(Refusal("machine-moved", name, path, f"{text}; {_OTHER_NAME}"))
+        if old.arch and old.arch != now.arch:
+            text = f"{name} turns from {old.arch} to {now.arch}, which is another machine"
             out.append(Refusal("machine-moved", name, path, f"{text}; {_OTHER_NAME}"))
         if old.fingerprint and now.fingerprint and old.fingerprint != now.fingerprint:
             text = f"{name} has host key {now.fingerprint}, the machine adopted has"

@@ -47,6 +47,7 @@ BAD = [
     ({"controlPlane.audit.policy": {"kind": "Policy", "rules": [{"level": "Metadata"}]}}, "controlPlane.audit.policy.apiVersion", "must be 'audit.k8s.io/v1'"),
     ({"controlPlane.audit.policy": {"apiVersion": "audit.k8s.io/v1", "kind": "Policy"}}, "controlPlane.audit.policy.rules", "is missing; list at least one rule with a level"),
     ({"controlPlane.audit.policy": {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "All"}]}}, "controlPlane.audit.policy.rules[0].level", "must be one of None, Metadata, Request, RequestResponse"),
+    ({"controlPlane.audit.policy": {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "None"}, "Metadata"]}}, "controlPlane.audit.policy.rules[1]", '"Metadata" is no mapping; write `level: Metadata` and what it is for'),
     ({"controlPlane.featureGates": {"allAlpha": True}}, "controlPlane.featureGates.allAlpha", "'allAlpha' is no feature gate; they are named as in 'DynamicResourceAllocation'"),
     ({"controlPlane.featureGates": {"AllAlpha": "true"}}, "controlPlane.featureGates.AllAlpha", '"true" is neither true nor false'),
     ({"controlPlane.apiServerArgs": {"feature-gates": "AllAlpha=true"}}, "controlPlane.apiServerArgs.feature-gates", "is not yours to set: use controlPlane.featureGates"),

@@ -100,6 +100,9 @@ REFUSED = [
     ({"pools.worker.count": 1}, {"pools.worker.count": 1, "pools.worker.addressOffset": 120}, [
         ("pools.worker", f"worker-1 moves from 10.92.0.101 to 10.92.0.121, which is another machine; {WAY}"),
     ]),
+    ({"pools.worker.count": 1}, {"pools.worker.count": 1, "pools.worker.arch": "arm64"}, [
+        ("pools.worker", f"worker-1 turns from amd64 to arm64, which is another machine; {WAY}"),
+    ]),
     ({"pools.worker.count": 1}, {"pools.worker": {"roles": ["master", "worker"], "count": 1, "addressOffset": 100}}, [
         ("pools.worker", f"worker-1 would change roles from [worker] to [master, worker]; machines keep their roles: {WAY}"),
     ]),
