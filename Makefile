@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 S = $(or $(STACK),dev)
-.PHONY: help setup python engine dev plan preview up outputs unseal stacks verify preflight bundle clean fmt check test e2e bench
+.PHONY: help setup python engine dev plan preview up outputs unseal stacks verify preflight bundle clean fmt check test fuzz e2e bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ check: python ## lint, types, workflows; changes nothing
 test: setup ## fast tiers and the core stories on the lab
 	@bash lab/host.sh install tests
 	@$(PY) -m tests.run core
+
+fuzz: setup ## planning with random configs and edits, N (10000) of each
+	@KUBE_HA_FUZZ=$(or $(N),10000) $(PY) -m pytest -q tests/fuzz
 
 e2e: setup ## every story that has not passed yet on what lies here; all with FRESH=1, one with STORY=name
 	@bash lab/host.sh install tests

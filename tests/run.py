@@ -1,9 +1,9 @@
 """Runs the tests tier by tier: `python -m tests.run core|all|fresh|free [STORY]`.
 
-core: unit, plan, toolchain, artifacts, scripts, and the stories that every change must pass. all: every story that
-has not passed yet on what lies in the checkout now, or the one named by its file (`test_resume_after_sigkill.py` is
-`resume_after_sigkill`), without the other tiers. fresh: the same, passed before or not. free: only remove what labs
-of tests have left.
+core: unit, fuzz, plan, toolchain, artifacts, scripts, and the stories that every change must pass. all: ten times the
+fuzz, and every story that has not passed yet on what lies in the checkout now; or one story alone, named by its file
+(`test_resume_after_sigkill.py` is `resume_after_sigkill`). fresh: the same, passed before or not. free: only remove
+what labs of tests have left.
 A story that takes longer than its limit (tests/e2e/waiting.py) has failed.
 Tiers run one after another and a failed one does not stop the rest. Whatever happens, lab machines of tests are gone
 at the end. A skip that EXPECTED_SKIPS does not know fails the run: a lost ability must not hide behind it.
@@ -34,7 +34,11 @@ STORIES = ROOT / "tests/e2e"
 LEDGER = ROOT / ".local/passed-stories.json"
 LATE_S = 240  # after its limit a story has failed, keeps its evidence and takes its machines away
 
-TIERS = ("unit", "plan", "toolchain", "artifacts", "scripts")
+TIERS = ("unit", "fuzz", "plan", "toolchain", "artifacts", "scripts")
+FUZZ, EXAMPLES = (
+    "fuzz",
+    "10000",
+)  # the tier that `all` runs too, with so many examples of each property
 CORE = (
     "create_3_2",
     "resume_after_sigkill",
@@ -90,6 +94,8 @@ def main() -> int:
     if kind not in ("core", "all", "fresh") or len(named) > 1:
         print(__doc__)
         return 2
+    if kind != "core":
+        os.environ.setdefault("KUBE_HA_FUZZ", EXAMPLES)
     wanted = _wanted(kind, named)
     unknown = [name for name, path in wanted if not path.exists()]
     if unknown:
@@ -137,7 +143,7 @@ def _wanted(kind: str, named: Sequence[str]) -> list[tuple[str, Path]]:
     stories = [name for name in CORE if (STORIES / f"test_{name}.py").exists()]
     if kind != "core":
         stories += [name for name in _stories() if name not in CORE]
-        tiers = []
+        tiers = [(FUZZ, ROOT / "tests" / FUZZ)]
     if named:
         tiers, stories = [], [named[0].removeprefix("test_").removesuffix(".py")]
     return tiers + [(story, STORIES / f"test_{story}.py") for story in stories]

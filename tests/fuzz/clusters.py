@@ -1,0 +1,182 @@
+"""Whole configs: a topology, settings of every section of the model, and at times something broken."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import cache
+
+from hypothesis import strategies as st
+
+from stacks import spec, versions
+from stacks.plan import Plan, plan
+from stacks.spec import Spec, SpecError, load
+from tests.fuzz import breakage, draws
+from tests.fuzz.dice import Dice
+from tests.unit.configs import host_key
+
+Config = dict[str, object]
+Pools = dict[str, dict[str, object]]
+
+BYTES = 400  # of choices; a config that needs more is plain in the rest
+TOPOLOGY = frozenset({"roles", "count", "hosts", "addressOffset", "zones"})
+_OWN_SECTIONS = frozenset({"cluster", "machines", "pools", "nodes"})
+_STACKED = (("etcd", "master"), ("etcd", "master"), ("etcd", "master", "worker"))
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> Config:
+    """Configs of 1 to 7 members, 1 to 5 masters, 0 to 60 workers; one in four has something broken."""
+    return config(Dice(draw(st.binary(min_size=BYTES, max_size=BYTES))))
+
+
+def config(dice: Dice) -> Config:
+    broken = dice.chance(25)
+    raw = right(dice) if dice.chance(25) else accepted(dice)
+    for _ in range(dice.between(1, 2) if broken else 0):
+        breakage.broken(dice, raw)
+    return raw
+
+
+def right(dice: Dice) -> Config:
+    """A config that is meant to be accepted; where settings do not fit together it is not."""
+    lab = not dice.chance(50)
+    pools = _pools(dice, lab=lab)
+    raw: Config = {
+        "cluster": draws.section(dice, spec.ClusterSpec, without=("name", "kubernetes"))
+        | {"name": "dev", "kubernetes": dice.one_of((versions.known()[0], *versions.known()))},
+        "machines": _machines(dice, lab=lab),
+        "pools": pools,
+    }
+    if dice.chance(30):
+        raw["nodes"] = exceptions(dice, pools)
+    for key in sections():
+        if dice.chance(30):
+            raw[key] = draws.field(dice, Spec, key)
+    if dice.chance(20):
+        raw["sshPrivateKey"] = {"secure": breakage.MARK}
+    return raw
+
+
+def accepted(dice: Dice) -> Config:
+    """A config that is right: of most that are not, what is left without what they are refused for."""
+    raw = right(dice)
+    try:
+        load(raw, read_keys=False)
+    except SpecError as error:
+        wrong = {path.partition(".")[0].partition("[")[0] for path, _ in error.problems}
+    else:
+        return raw
+    for key in wrong.intersection([*sections(), "nodes"]):
+        raw.pop(key, None)
+    if "cluster" in wrong:
+        raw["cluster"] = {"name": "dev", "kubernetes": versions.known()[0]}
+    return raw
+
+
+def sample(seed: int) -> Iterator[Plan]:
+    """Plans of accepted configs without end, the same ones every time."""
+    source = random.Random(seed)  # noqa: S311 (no secret)
+    while True:
+        raw = accepted(Dice(source.randbytes(BYTES)))
+        try:
+            yield plan(load(raw, read_keys=False))
+        except SpecError:
+            continue
+
+
+@cache
+def sections() -> tuple[str, ...]:
+    """Keys of the config that are settings, as the model has them."""
+    keys = (info.alias or name for name, info in Spec.model_fields.items())
+    return tuple(key for key in keys if key not in _OWN_SECTIONS)
+
+
+def _machines(dice: Dice, *, lab: bool) -> dict[str, object]:
+    if lab:
+        own = draws.section(dice, spec.MachinesSpec, without=("provider", "lab", "ssh"))
+        return {**own, "provider": "lab", "lab": {"subnet": "10.92.0.0/20"}}
+    keys = ("privateKeyFile", "agent", "insecureIgnoreHostKey")
+    own = draws.section(dice, spec.MachinesSpec, without=("provider", "lab", "ssh"))
+    ssh = draws.section(dice, spec.SshSpec, without=keys, often=25)
+    ssh |= (
+        {"agent": True}
+        if dice.chance(70)
+        else {"privateKeyFile": draws.field(dice, spec.SshSpec, keys[0])}
+    )
+    if dice.chance(40):
+        ssh["insecureIgnoreHostKey"] = True
+    return {**own, "provider": "adopt", "ssh": ssh}
+
+
+def _pools(dice: Dice, *, lab: bool) -> Pools:
+    masters = dice.one_of((3, 1, 2, 4, 5))
+    found: list[tuple[str, tuple[str, ...], int]] = []
+    if dice.chance(40):
+        found.append(("master", ("master", "worker") if dice.chance(20) else ("master",), masters))
+        found.append(("etcd", ("etcd",), dice.one_of((3, 1, 2, 4, 5, 6, 7))))
+    else:
+        roles = dice.one_of(_STACKED)
+        apart = dice.between(0, masters - 1) if dice.chance(20) else 0
+        found.append(("master", roles, masters - apart))
+        if apart:
+            found.append(("boss", roles, apart))
+        if dice.chance(15):
+            found.append(("etcd", ("etcd",), dice.between(1, 7 - masters)))
+    for name in ("worker", "gpu", "x")[: dice.one_of((1, 2, 0, 3))]:
+        found.append(
+            (name, ("worker",), dice.between(0, 20) if dice.chance(20) else dice.between(0, 5))
+        )
+    return {
+        name: _pool(dice, place, name, roles, count, lab=lab)
+        for place, (name, roles, count) in enumerate(found)
+    }
+
+
+def _pool(
+    dice: Dice, place: int, name: str, roles: tuple[str, ...], count: int, *, lab: bool
+) -> dict[str, object]:
+    marks = ("labels", "taints") if roles == ("etcd",) else ()
+    pool = draws.section(dice, spec.PoolSpec, without=TOPOLOGY | set(marks))
+    pool["roles"] = list(roles)
+    if lab:
+        pool |= {"count": count, "addressOffset": 10 + 70 * place}
+        if dice.chance(20):
+            pool["zones"] = ["a", "b", "c"][: dice.between(1, 3)]
+    else:
+        pool["hosts"] = [_host(dice, place, name, number) for number in range(1, count + 1)]
+    return pool
+
+
+def host(place: int, pool: str, number: int) -> dict[str, object]:
+    """An adopted machine; its address and key are nobody else's."""
+    return {
+        "name": f"{pool}-{number}",
+        "address": f"192.168.{place}.{number}",
+        "hostKey": host_key(1000 * place + number),
+    }
+
+
+def _host(dice: Dice, place: int, pool: str, number: int) -> dict[str, object]:
+    own = host(place, pool, number)
+    if dice.chance(10):
+        own |= draws.section(dice, spec.HostSpec, without=own, often=30)
+    return own
+
+
+def exceptions(dice: Dice, pools: Pools) -> dict[str, object]:
+    names = [
+        f"{pool}-{number}"
+        for pool, entry in pools.items()
+        if entry["roles"] != ["etcd"]
+        for number in range(1, _size(entry) + 1)
+    ]
+    return {
+        dice.one_of(names or ["none-1"]): draws.section(dice, spec.NodeSpec, often=60)
+        for _ in range(2)
+    }
+
+
+def _size(pool: dict[str, object]) -> int:
+    hosts = pool.get("hosts")
+    return len(hosts) if isinstance(hosts, list) else int(str(pool["count"]))

@@ -1,0 +1,181 @@
+"""Values of a config drawn from the model itself: a new field is drawn without a word here."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Collection
+from functools import cache
+from typing import Annotated, Literal, Union, get_args, get_origin
+
+from annotated_types import Ge, Le
+from pydantic import AfterValidator
+from pydantic.fields import FieldInfo
+
+from stacks import refusals
+from stacks.fields import Section
+from tests.fuzz.corpus import accepted
+from tests.fuzz.dice import Dice
+
+Draw = Callable[[Dice], object]
+Model = type[Section]
+
+_OFTEN = 15  # percent of the optional fields of a section that are set
+
+
+def section(
+    dice: Dice, model: Model, *, without: Collection[str] = (), often: int = _OFTEN
+) -> dict[str, object]:
+    """A mapping for one section, but for the keys in `without`."""
+    return {
+        key: draw(dice)
+        for key, required, draw in _fields(model)
+        if key not in without and (required or dice.chance(often))
+    }
+
+
+def field(dice: Dice, model: Model, key: str) -> object:
+    """A value for one key of a section."""
+    return next(draw for name, _, draw in _fields(model) if name == key)(dice)
+
+
+@cache
+def _fields(model: Model) -> tuple[tuple[str, bool, Draw], ...]:
+    return tuple(
+        (info.alias or name, info.is_required(), _draw(model, name, info))
+        for name, info in model.model_fields.items()
+    )
+
+
+def _draw(model: Model, name: str, info: FieldInfo) -> Draw:
+    by_type = _of(info.annotation, info.metadata)
+    better = _BETTER.get((model.__name__, name))
+    return by_type if better is None else lambda dice: better(dice, by_type)
+
+
+def _of(kind: object, marks: Collection[object]) -> Draw:
+    """What draws a value of a type. Raises NotImplementedError for one that no field had before."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _of(parts[0], [*_flat(parts[1:]), *marks])
+    if origin in (Union, types.UnionType):
+        [only] = [part for part in parts if part is not types.NoneType]
+        return _or_none(_of(only, marks))
+    if origin is Literal:
+        return lambda dice: dice.one_of(parts)
+    if origin is tuple:
+        return _list(_of(parts[0], ()))
+    if origin is dict:
+        return _mapping(_of(parts[0], ()), _of(parts[1], ()))
+    if kind is object:
+        return anything
+    if kind is bool:
+        return lambda dice: dice.chance(50)
+    if kind is int:
+        return _number(marks)
+    if kind is str:
+        return _text(marks)
+    if isinstance(kind, type) and issubclass(kind, Section):
+        return lambda dice: section(dice, kind, often=45)
+    raise NotImplementedError(f"nothing draws {kind}: say how")
+
+
+def _flat(marks: Collection[object]) -> list[object]:
+    return [
+        one for mark in marks for one in (mark.metadata if isinstance(mark, FieldInfo) else [mark])
+    ]
+
+
+def _or_none(draw: Draw) -> Draw:
+    return lambda dice: None if dice.chance(3) else draw(dice)
+
+
+def _list(draw: Draw) -> Draw:
+    return lambda dice: [draw(dice) for _ in range(dice.between(1, 3))]
+
+
+def _mapping(key: Draw, draw: Draw) -> Draw:
+    return lambda dice: {str(key(dice)): draw(dice) for _ in range(dice.between(1, 3))}
+
+
+def _number(marks: Collection[object]) -> Draw:
+    low = next(mark.ge for mark in marks if isinstance(mark, Ge))
+    high = next(mark.le for mark in marks if isinstance(mark, Le))
+    assert isinstance(low, int)
+    assert isinstance(high, int)
+    # Small ones are what people write, and the ends are where checks are wrong.
+    ends = (low, high, low + 1, high - 1)
+    return lambda dice: (
+        dice.one_of(ends) if dice.chance(20) else dice.between(low, min(high, low + 4 * (low + 25)))
+    )
+
+
+def _text(marks: Collection[object]) -> Draw:
+    checks = [mark.func for mark in marks if isinstance(mark, AfterValidator)]
+    if not checks:
+        return lambda dice: str(dice.one_of(_JSON))
+    return lambda dice: dice.one_of(accepted(checks[0]))
+
+
+_JSON = (
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    10**20,
+    "",
+    "a",
+    "no",
+    "1e3",
+    "a: b\n",
+    "# x",
+    "'\"$`\\",
+    "ä\u2028\U0001f600",
+    "\0",
+)
+
+
+def anything(dice: Dice, depth: int = 2) -> object:
+    """Any plain data."""
+    kind = dice.below(4) if depth else 0
+    if kind == 2:
+        return [anything(dice, depth - 1) for _ in range(dice.below(4))]
+    if kind == 3:
+        return {str(dice.one_of(_JSON)): anything(dice, depth - 1) for _ in range(dice.below(4))}
+    return dice.one_of(_JSON)
+
+
+def _policy(dice: Dice, _: Draw) -> object:
+    """An audit policy that is mostly right, with texts of the user's in it."""
+    levels = ("Metadata", "None", "Request", "RequestResponse", "None", "Everything")
+    rules = [
+        {"level": dice.one_of(levels), **({"users": [anything(dice)]} if dice.chance(40) else {})}
+        for _ in range(dice.between(1, 3))
+    ]
+    return {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}
+
+
+def _allow(dice: Dice, _: Draw) -> object:
+    return [
+        f"{dice.one_of(tuple(refusals.ALLOWABLE))}/{dice.one_of(('*', 'worker', 'worker-1'))}"
+        for _ in range(dice.between(1, 4))
+    ]
+
+
+def _plugins(dice: Dice, by_type: Draw) -> object:
+    named = by_type(dice)
+    assert isinstance(named, list)
+    return named if dice.chance(5) else ["NodeRestriction", *named]
+
+
+def _state(dice: Dice, by_type: Draw) -> object:
+    return "active" if dice.chance(50) else by_type(dice)
+
+
+# Where the type alone says too little for a value that is often accepted.
+_BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
+    ("AuditSpec", "policy"): _policy,
+    ("ControlPlaneSpec", "admission_plugins"): _plugins,
+    ("NodeSpec", "state"): _state,
+    ("Spec", "allow"): _allow,
+}

@@ -1,0 +1,208 @@
+"""What holds for every plan, and for every edit that is not refused."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from stacks import certificates, desired, membership, memory, quorum, report, transition
+from stacks.changes import Kind
+from stacks.memory import Memory
+from stacks.plan import Node, Plan, plan
+from stacks.problems import Problem
+from stacks.report import Report
+from stacks.spec import SpecError, load
+from tests.fuzz import edits
+from tests.fuzz.breakage import MARK
+from tests.fuzz.paths import leads_somewhere
+
+Raw = Mapping[str, object]
+
+# Values that list machines: those of a master or member follow who the others are.
+_LISTS = frozenset({"MEMBERS", "HAPROXY_CFG", "KUBEADM_CONFIG"})
+
+
+def of_problems(found: Sequence[Problem], *configs: Raw) -> None:
+    """Each has a path that leads somewhere in one of the configs, is one line, and shows no secret."""
+    assert found
+    for path, text in found:
+        assert any(leads_somewhere(path, raw) for raw in configs), path
+        assert text
+        assert len(f"{path}: {text}".splitlines()) == 1, text
+        assert MARK not in text
+
+
+def of_plan(raw: Raw, made: Plan) -> Memory:
+    """A plan stands on its own; returns what will be remembered of it."""
+    _names_and_addresses(made)
+    _written_otherwise(raw, made)
+    kept = json.dumps(memory.of(made))
+    assert MARK not in kept + repr(made)
+    remembered = memory.read(json.loads(kept))
+    assert remembered.plan == made
+    verdict = transition.check(remembered, made)
+    assert verdict.allowed == ()
+    assert len(verdict.warnings) == len(made.spec.allow)
+    return remembered
+
+
+def _written_otherwise(raw: Raw, made: Plan) -> None:
+    """Neither the order of what is listed, nor what is said though it is the default, matters."""
+    other: dict[str, object] = json.loads(json.dumps(raw))
+    edits.reorder(other)
+    # The plan keeps the config as it was written, and warnings name its lines.
+    assert replace(planned(other), spec=made.spec, warnings=made.warnings) == made
+    dumped = made.spec.model_dump(mode="json", by_alias=True)
+    assert load(dumped, read_keys=False) == made.spec
+
+
+def of_neighbours(raw: Raw, made: Plan) -> bool:
+    """A pool of another name, or a machine more, is no business of other nodes; whether it was tried.
+
+    Of a master or member more, they learn only that it is there.
+    """
+    text = json.dumps(raw)
+    # One of them for each config: any, but the same every time.
+    turn, pools = zlib.crc32(text.encode()), list(made.spec.pools)
+    name, edit = pools[turn % len(pools)], (edits.rename, edits.more)[turn // 8 % 2]
+    other: dict[str, object] = json.loads(text)
+    edit(other, name)
+    try:
+        after = planned(other)
+    except SpecError:
+        return False  # the networks are too small for one more, an exception is for the old name
+    # In the lab a machine is named after its pool.
+    listed = made.spec.pools[name].roles != ("worker",) and (edit is edits.more or made.in_lab)
+    _same_nodes(made, after, but=_LISTS if listed else frozenset())
+    return True
+
+
+def planned(raw: Raw) -> Plan:
+    return plan(load(raw, read_keys=False))
+
+
+def _names_and_addresses(made: Plan) -> None:
+    assert made.masters
+    assert made.etcd
+    names = [node.name for node in made.nodes]
+    assert len(set(names)) == len(names)
+    assert len({node.address for node in made.nodes}) == len(names)
+    for listed, role in ((made.etcd, "etcd"), (made.masters, "master")):
+        with_role = {node.name for node in made.nodes if role in node.roles}
+        assert sorted(node.name for node in listed) == sorted(with_role)
+    leafs = [leaf.name for leaf in certificates.table(made)]
+    assert len(set(leafs)) == len(leafs)
+    roles = [node for node in made.nodes if node.is_etcd or node.is_master or node.is_worker]
+    assert roles == [*made.nodes]
+
+
+def _same_nodes(one: Plan, other: Plan, *, but: frozenset[str]) -> None:
+    """What both plans have of nodes is the same, but for these values."""
+    twins = {node.name: node for node in other.nodes}
+    for node in one.nodes:
+        twin = twins.get(node.name)
+        if twin is not None:
+            assert replace(twin, pool=node.pool) == node
+            was, now = desired.of_phases(one, node), desired.of_phases(other, twin)
+            assert _differing(was, now) <= but, node.name
+
+
+def _differing(
+    was: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]
+) -> set[str]:
+    """Names of the values that differ."""
+    return {
+        name
+        for phase in was.keys() | now.keys()
+        for name in was.get(phase, {}).keys() | now.get(phase, {}).keys()
+        if was.get(phase, {}).get(name) != now.get(phase, {}).get(name)
+    }
+
+
+def of_accepted_edit(before: Memory, after: Plan) -> Report:
+    """An edit that is not refused: one member a step, quorum always, a master stays."""
+    verdict = transition.check(before, after)
+    assert before.plan is not None
+    old = [node.name for node in before.plan.etcd]
+    new = [node.name for node in after.etcd]
+    lost = {node.name for node in after.away if node.state == "lost"}
+    anew = membership.rebuilt(before, after)
+    voters = [frozenset(old)]
+    for step in quorum.steps(old, new, lost=lost, rebuilt={*lost, *anew}):
+        assert frozenset(step.deciding) == voters[-1]
+        voters.append(frozenset(step.voters))
+        assert voters[-1] & voters[-2], "nobody hands the data on"
+        assert step.up_before >= len(step.deciding) // 2 + 1
+        assert step.up >= len(step.voters) // 2 + 1
+    assert all(len(earlier ^ later) == 1 for earlier, later in pairwise(voters))
+    assert voters[-1] == set(new)
+    assert _staying(before.plan.masters, after.masters)
+    said = report.report(before, after, verdict)
+    _in_turn(said)
+    _words(before.plan, after, said)
+    return said
+
+
+def _staying(before: Sequence[Node], after: Sequence[Node]) -> set[str]:
+    """Names of those that were there and go on, as the same machines."""
+    was = {node.name: node.generation for node in before}
+    return {node.name for node in after if was.get(node.name) == node.generation}
+
+
+def _in_turn(said: Report) -> None:
+    """Never two voters or two masters in one step."""
+    for wave in said.waves:
+        phases = {action.phase for node in wave.nodes for action in node.actions}
+        if phases & {"etcd-member", "master", "pki", "nodes"}:
+            assert wave.order == "one by one" or all(
+                not _controls(node.roles) for node in wave.nodes
+            )
+    listed = [
+        (node.name, action) for wave in said.waves for node in wave.nodes for action in node.actions
+    ]
+    # Every action of every node happens in one wave.
+    assert sorted(listed, key=repr) == sorted(
+        ((node.name, action) for node in said.changes.nodes for action in node.actions), key=repr
+    )
+
+
+def _controls(roles: Sequence[str]) -> bool:
+    return "etcd" in roles or "master" in roles
+
+
+def _words(before: Plan, after: Plan, said: Report) -> None:
+    """The nodes that the words name are exactly those of which something differs."""
+    was = {node.name: node for node in before.nodes}
+    now = {node.name: node for node in after.nodes}
+    anew = {name for name in was.keys() & now.keys() if now[name].generation > was[name].generation}
+    stay = (was.keys() & now.keys()) - anew
+    differing = {name for name in stay if _differs(before, was[name], after, now[name])}
+    kinds: tuple[Kind, ...] = ("new", "rebuilt", "changed", "leaving")
+    new, rebuilt, changed, leaving = (
+        {node.name for node in said.changes.of(kind)} for kind in kinds
+    )
+    assert new == now.keys() - was.keys()
+    assert rebuilt == anew
+    assert changed == differing
+    # Of machines that were no nodes any more, or never, some are wiped or forgotten.
+    away = {node.name for node in (*before.away, *after.away)}
+    assert was.keys() - now.keys() <= leaving <= (was.keys() | away) - now.keys()
+    assert said.changes.unchanged == len(stay - changed)
+    addons = desired.addons(before) != desired.addons(after)
+    again = before.spec.converge != after.spec.converge
+    assert bool(said.changes.addons) == (addons or again)
+    assert said.is_empty == (not said.changes.nodes and not said.changes.addons)
+
+
+def _differs(before: Plan, old: Node, after: Plan, new: Node) -> bool:
+    lifetimes = before.spec.pki.leaf_validity_hours != after.spec.pki.leaf_validity_hours
+    leafs = tuple(certificates.of_node(after, new))
+    return (
+        desired.of_phases(before, old) != desired.of_phases(after, new)
+        or replace(old, pool=new.pool, ordinal=new.ordinal, zone=new.zone) != new
+        or tuple(certificates.of_node(before, old)) != leafs
+        or (lifetimes and bool(leafs))
+    )

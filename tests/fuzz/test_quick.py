@@ -1,0 +1,37 @@
+"""The quick way to write YAML that the other tests use says the same as the real one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from itertools import islice
+
+import pytest
+import yaml
+
+from stacks import desired
+from tests.fuzz import clusters, quick
+
+CONFIGS = 25  # PyYAML's own reader takes its time
+
+
+def test_the_quick_text_holds_the_data_of_the_real_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = [*islice(clusters.sample(seed=2), CONFIGS)]
+    written: list[tuple[list[dict[str, object]], str]] = []
+    real = yaml.dump_all
+
+    def spy(documents: Iterable[dict[str, object]], **options: object) -> str:
+        listed = [*documents]
+        text: str = real(listed, **options)  # type: ignore[call-overload]
+        written.append((listed, text))
+        return text
+
+    monkeypatch.setattr(yaml, "dump_all", spy)
+    for made in plans:
+        desired.addons(made)
+        for node in made.masters:
+            desired.of_master(made, node)
+    assert len(written) > CONFIGS * 4
+    for documents, text in written:
+        held = [json.loads(line) for line in quick.dump_all(documents).splitlines()[1::2]]
+        assert held == [*yaml.safe_load_all(text)]
