@@ -154,7 +154,7 @@ def plan(spec: Spec, *, sets: Versions | None = None) -> Plan:
 
 
 def _turn(node: Node) -> tuple[str, int, str]:
-    """By name, numbers as numbers. Not by pool: one of another name would change lists on others."""
+    """By name, numbers as numbers. Not by pool: renaming one would change lists on machines."""
     return node.name.rstrip("0123456789"), node.ordinal, node.name
 
 
