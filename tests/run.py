@@ -35,10 +35,8 @@ LEDGER = ROOT / ".local/passed-stories.json"
 LATE_S = 240  # after its limit a story has failed, keeps its evidence and takes its machines away
 
 TIERS = ("unit", "fuzz", "plan", "toolchain", "artifacts", "scripts")
-FUZZ, EXAMPLES = (
-    "fuzz",
-    "10000",
-)  # the tier that `all` runs too, with so many examples of each property
+# The tier that `all` runs too, with so many examples of each property.
+FUZZ, EXAMPLES = "fuzz", "10000"
 CORE = (
     "create_3_2",
     "resume_after_sigkill",

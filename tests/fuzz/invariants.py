@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from stacks import certificates, desired, membership, memory, quorum, report, transition
-from stacks.changes import Kind
+from stacks.actions import Kind
 from stacks.memory import Memory
 from stacks.plan import Node, Plan, plan
 from stacks.problems import Problem
