@@ -1,0 +1,88 @@
+"""Story: an up fails, is killed, is taken back; each next preview tells what is left to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e import config
+from tests.e2e.assertions import assert_up_changes_nothing
+from tests.e2e.stack import Stack
+from tests.e2e.waiting import wait_for
+
+NAME = "test-truth"
+NOTHING = f"cluster {NAME}: nothing to do"
+BREAK = (
+    "mkdir -p /run/systemd/system/kubelet.service.d; "
+    "printf '[Service]\\nExecStartPre=/bin/false\\n' "
+    ">/run/systemd/system/kubelet.service.d/99-broken.conf; systemctl daemon-reload"
+)
+MEND = "rm -r /run/systemd/system/kubelet.service.d; systemctl daemon-reload"
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    wanted = config.lab(NAME, "10.93.24.0/24", masters=1, workers=1)
+    with Stack("previews_tell_the_truth", wanted) as stack:
+        yield stack
+
+
+def test_before_the_first_up_everything_is_to_be_made(stack: Stack) -> None:
+    assert f"cluster {NAME} will be made: 1 masters, 1 etcd members, 1 workers" in words(stack)
+    stack.up()
+    assert NOTHING in words(stack)
+    assert stack.preview().changes == {}
+
+
+def test_after_a_failed_up_the_preview_still_tells_the_whole_edit(stack: Stack) -> None:
+    stack.edit("kubelet.maxPods", 60)
+    told = words(stack)
+    assert "2 changed, 0 untouched" in told
+    stack.node("worker-1").run(BREAK)
+    stack.up(fails=True)
+    assert words(stack) == told, "it compares with the last success, and that has not changed"
+    assert f"{NAME}-worker-1-node" in stack.preview().changes, "the failed command runs again"
+
+
+def test_when_it_is_taken_back_the_engine_lists_what_undoes_it(stack: Stack) -> None:
+    stack.edit("kubelet.maxPods", None)
+    preview = stack.preview()
+    assert NOTHING in preview.output
+    assert "has failed or was broken off since" in preview.output
+    # The master had the change already, the worker half of it.
+    assert {f"{NAME}-{node}-node" for node in ("master-1", "worker-1")} <= set(preview.changes)
+    stack.node("worker-1").run(MEND)
+    stack.up()
+    assert stack.preview().changes == {}
+
+
+def test_after_a_killed_up_too(stack: Stack) -> None:
+    stack.edit("kubelet.maxPods", 70)
+    told = words(stack)
+    update = stack.start_up()
+    try:
+        wait_for(
+            "the worker's turn",
+            lambda: "" if update.has_begun(f"{NAME}-worker-1-node") else update.tail(3),
+            limit_s=120,
+            every_s=0.1,
+        )
+    finally:
+        update.sigkill()
+    stack.cancel()
+    assert words(stack) == told
+    stack.edit("kubelet.maxPods", None)
+    preview = stack.preview()
+    assert NOTHING in preview.output
+    assert f"{NAME}-worker-1-node" in preview.changes
+    stack.up()
+    assert_up_changes_nothing(stack)
+
+
+def words(stack: Stack) -> str:
+    """What the next preview says in words: from its first line to its verdict on downtime."""
+    told = stack.preview().tail()
+    told = told[told.index(f"cluster {NAME}") :]
+    end = told.find("needs downtime of: ")
+    return told if end < 0 else told[: told.index("\n", end)]
