@@ -12,7 +12,7 @@ from pulumi import Input, Output, Resource
 from pulumi_command import remote
 
 from components.remote import Identity, Machine, after, converge, copy_scripts
-from stacks import desired, phases
+from stacks import desired
 from stacks.artifacts import File
 from stacks.plan import Node, Plan
 
@@ -49,11 +49,7 @@ def bring_scripts(
 ) -> Scripts:
     """Resource `<name>-scripts`; `waits_for` holds back changes of a node that exists."""
     values = _values(plan, machine.node, files, ca_cert)
-    applied = Output.all(**values).apply(
-        lambda known: phases.digest(
-            phases.script_sum("node"), *(known[key] for key in sorted(known))
-        )
-    )
+    applied = Output.all(**values).apply(desired.applied)
     copied = copy_scripts(
         f"{name}-scripts",
         machine,

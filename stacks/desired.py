@@ -46,7 +46,7 @@ PATHS: Mapping[str, str] = {
     "OIDC_CA": kubeadm.OIDC_CA,
 }
 # Not there at all where their text is empty.
-_OPTIONAL = ("CONTAINERD_PROXY", "AUDIT_POLICY", "ADMISSION_CONFIG", "OIDC_CA")
+_OPTIONAL = ("AUDIT_POLICY", "ADMISSION_CONFIG", "OIDC_CA")
 
 _WORKER_FILES = ("containerd", "runc", "cni-plugins", "kubeadm", "kubelet")
 _MASTER_FILES = (*_WORKER_FILES, "kubectl")
@@ -69,6 +69,8 @@ def files(plan: Plan, node: Node) -> dict[str, str]:
     if node.in_kubernetes:
         for host, text in containerd.hosts(plan).items():
             found[f"/etc/containerd/certs.d/{host}/hosts.toml"] = text
+        # Empty without a proxy, and there all the same.
+        found[PATHS["CONTAINERD_PROXY"]] = containerd.proxy(plan)
     return found
 
 
@@ -108,6 +110,11 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
             "PAUSE_IMAGE": images(plan)["pause"].ref,
         }
     return values | _proxy(plan)
+
+
+def applied(values: Mapping[str, str]) -> str:
+    """What a node announces when all values of the node phase are so: a hash of them."""
+    return phases.digest(phases.script_sum("node"), *(values[name] for name in sorted(values)))
 
 
 def of_member(plan: Plan, node: Node) -> dict[str, str]:

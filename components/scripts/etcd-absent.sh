@@ -18,5 +18,6 @@ main() {
   set_aside_etcd
   # Keys of a member: kubeadm's own client certificate lies elsewhere.
   rm -rf /etc/kube-ha/etcd
+  forget_keys /etc/kube-ha/etcd/
   finish
 }

@@ -16,6 +16,7 @@ join_cluster() {
     sleep 5
   done
   changes=$((changes + 1))
+  kubelet_started
 }
 
 # What a run that died may have left, or a life before; the kubelet has no identity that counts, so nothing is lost.
@@ -36,7 +37,7 @@ main() {
   own
   applied=$(<"$STATE/applied")
   begin "$applied"
-  if ! joined || identity_refused; then join_cluster; fi
+  if ! joined || identity_refused; then join_cluster; else settle_kubelet; fi
   rm -f "$ROOT"/etc/kubernetes/{discovery.conf,bootstrap-kubelet.conf} # both hold the token
   announce "$applied"
   finish

@@ -76,7 +76,13 @@ settle() {
   local verb=$1 unit=$2 mark=$STATE/$2.sum want
   shift 2
   want=$(sha256sum -- "$@")
-  if settled "$unit" "$want"; then return; fi
+  if settled "$unit" "$want"; then
+    if ! systemctl is-enabled -q "$unit"; then # switched off for the next boot, by hand
+      systemctl enable -q "$unit"
+      changes=$((changes + 1))
+    fi
+    return
+  fi
   # From here on the old mark would lie: the process may have the new files when a killed run's change is taken back.
   rm -f "$mark"
   systemctl daemon-reload
@@ -118,9 +124,25 @@ fetch() {
   mv -f "$path.part" "$path"
 }
 
-# installed NAME SUM: is this very artefact in place? mark_installed after the last file of it is.
-installed() { [[ -f $STATE/$1.artefact && $(<"$STATE/$1.artefact") == "$2" ]]; }
-mark_installed() { put 644 "$STATE/$1.artefact" <<<"$2"; }
+# installed NAME SUM: is this very artefact in place, as it was put there?
+installed() { [[ -f $STATE/$1.artefact && $(<"$STATE/$1.artefact") == "$2" ]] && untouched "$1"; }
+# untouched NAME: sizes and times are those of the installation; a hash of every binary in every run would take seconds.
+untouched() {
+  local mark=$STATE/$1.files paths is
+  if [[ ! -f $mark ]]; then return; fi # installed by a version that kept none
+  mapfile -t paths < <(cut -d' ' -f3- "$mark")
+  is=$(stat -c '%s %.Y %n' -- "${paths[@]}" 2>&1) || true # a file that is gone is an answer
+  [[ $is == "$(<"$mark")" ]]
+}
+# mark_installed NAME SUM FILE...: after the last FILE is in place. The unit of that name may still run what was there before.
+mark_installed() {
+  local name=$1 sum=$2 stamps
+  shift 2
+  stamps=$(stat -c '%s %.Y %n' -- "$@")
+  rm -f "$STATE/$name.service.sum"
+  put 644 "$STATE/$name.files" <<<"$stamps"
+  put 644 "$STATE/$name.artefact" <<<"$sum"
+}
 
 # install_binary NAME URL SHA256 TARGET: one file, swapped in whole while an old one may run.
 install_binary() {
@@ -128,20 +150,22 @@ install_binary() {
   fetch "$2" "$3" "$4.new"
   chmod 755 "$4.new"
   mv -f "$4.new" "$4"
-  mark_installed "$1" "$3"
+  mark_installed "$1" "$3" "$4"
 }
 
 # install_archive NAME URL SHA256 FOLDER STRIP MEMBER...: members of a tarball into FOLDER.
 install_archive() {
-  local name=$1 url=$2 sum=$3 folder=$4 strip=$5 path=$HOME_DIR/cache/$1
+  local name=$1 url=$2 sum=$3 folder=$4 strip=$5 path=$HOME_DIR/cache/$1 listed files=()
   shift 5
   if installed "$name" "$sum"; then return; fi
   fetch "$url" "$sum" "$path"
   mkdir -p "$folder"
-  # tar unlinks before it writes, so a running binary keeps its old file.
-  tar -xzf "$path" -C "$folder" --no-same-owner --unlink-first --strip-components="$strip" "$@"
+  # tar makes each file anew and never writes into the old one, which may be running (--unlink-first would do the same, and fail at folders that
+  # are not empty). Files get the time of now: that of the archive says nothing.
+  listed=$(tar -xzvf "$path" -C "$folder" --no-same-owner --touch --show-transformed-names --strip-components="$strip" "$@")
   rm -f "$path"
-  mark_installed "$name" "$sum"
+  mapfile -t files < <(awk -v folder="$folder" '!/\/$/ {print folder "/" $0}' <<<"$listed")
+  mark_installed "$name" "$sum" "${files[@]}"
 }
 
 # One run at a time: a second one may have been left behind by an engine that died.
@@ -186,7 +210,18 @@ follow_kubelet_settings() {
   kubeadm upgrade node phase kubelet-config >"$STATE/kubelet-config.log" 2>&1 || die "kubelet settings cannot be read from the cluster: $(tail -n 3 "$STATE/kubelet-config.log")" "see that https://127.0.0.1:3446/readyz answers on $NODE"
   settle_kubelet
 }
-settle_kubelet() { settle restart kubelet.service /etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d/10-kubeadm.conf /var/lib/kubelet/config.yaml "$STATE/kubelet.artefact"; }
+kubelet_files() { printf '%s\n' "$ROOT"/etc/systemd/system/{kubelet.service,kubelet.service.d/10-kubeadm.conf} "$ROOT/var/lib/kubelet/config.yaml" "$STATE/kubelet.artefact"; }
+settle_kubelet() {
+  local files
+  mapfile -t files < <(kubelet_files)
+  settle restart kubelet.service "${files[@]}"
+}
+# kubeadm has just started it with the files that lie there now: no reason for another start.
+kubelet_started() {
+  local sums
+  sums=$(kubelet_files | xargs sha256sum --)
+  put 600 "$STATE/kubelet.service.sum" <<<"$sums"
+}
 
 # An etcd that died before it had joined leaves folders, but no log: it has no data (etcd itself asks for the same).
 etcd_has_data() { compgen -G "${DATA:-$HOME_DIR/etcd}/member/wal/*.wal" >/dev/null; }
@@ -204,6 +239,14 @@ set_aside_etcd() {
   rm -rf "$data.removed"
   mkdir -m 700 "$data.removed"
   mv "$data/member" "$data.removed/"
+}
+
+# forget_keys PREFIX: keys below it are gone for good, and nobody has taken them away by hand (pki.sh keeps the sums).
+forget_keys() {
+  local mark=$STATE/pki.sums rest
+  if [[ ! -f $mark ]]; then return; fi
+  rest=$(awk -v prefix="$1" 'index($2, prefix) != 1' "$mark")
+  put 600 "$mark" <<<"$rest"
 }
 
 # A kubelet writes its kubeconfig before it has a certificate, and a power cut leaves half of a file: a machine has joined when it has all of it.

@@ -81,6 +81,8 @@ publish_settings() {
   changes=$((changes + 1))
 }
 
+settings_published() { [[ $(kubectl_admin -n kube-system get configmaps kubeadm-config kubelet-config --ignore-not-found -o name | wc -l) == 2 ]]; }
+
 # kubeadm keeps kubeconfigs that exist without a look at their dates: they are renewed when the stack renews its leafs.
 renew_kubeconfigs() {
   local name
@@ -136,6 +138,20 @@ control_plane_sum() {
     done
   } | sha256sum
 }
+# Somebody who edits a static pod by hand gets it back as planned. None are recorded by versions that kept no sums.
+static_pods_changed() { [[ -f $STATE/static-pods.sums ]] && ! sha256sum --status -c "$STATE/static-pods.sums" 2>/dev/null; }
+remember_static_pods() {
+  local sums
+  sums=$(sha256sum /etc/kubernetes/manifests/kube-{apiserver,controller-manager,scheduler}.yaml)
+  put 600 "$STATE/static-pods.sums" <<<"$sums"
+}
+kubeconfigs_missing() {
+  local name
+  for name in ${KUBECONFIGS/super-admin/}; do # that one may well be kept elsewhere
+    if [[ ! -f /etc/kubernetes/$name.conf ]]; then return 0; fi
+  done
+  return 1
+}
 # A change that is cut off must not count as done, nor its revert as nothing to do.
 unsettle() { put 600 "$STATE/$1.sum" <<<"a change is under way"; }
 remembered() { if [[ -f $STATE/$1.sum ]]; then printf '%s\n' "$(<"$STATE/$1.sum")"; fi; }
@@ -153,14 +169,18 @@ main() {
     make_master
     put 600 "$STATE/kubeadm.sum" <<<"$settings" # kubeadm init has published them
     put 600 "$STATE/certificates.sum" <<<"$CERTIFICATES"
-  elif [[ $(remembered master) != "$control_plane" || ! -f $MANIFEST ]]; then
+  elif [[ $(remembered master) != "$control_plane" || ! -f $MANIFEST ]] || static_pods_changed; then
     change_master
+  elif kubeconfigs_missing; then
+    kubeconfigs
+    changes=$((changes + 1))
   fi
   wait_for 180 "apiserver of $NODE ready at https://$ADDRESS:6443/readyz" ready
   wait_for 60 "API answering at $LOCAL_API" kubectl_admin get --raw /readyz
+  remember_static_pods
   put 600 "$STATE/master.sum" <<<"$control_plane"
   remove_api_files
-  if [[ $(remembered kubeadm) != "$settings" ]]; then
+  if [[ $(remembered kubeadm) != "$settings" ]] || ! settings_published; then
     publish_settings
     put 600 "$STATE/kubeadm.sum" <<<"$settings"
   fi

@@ -24,10 +24,9 @@ _MEND_KUBELET = "rm -r /run/systemd/system/kubelet.service.d; systemctl daemon-r
 
 # Holds the phase between the restart of etcd and its end, as a slow disk would.
 _BREAK_ETCDCTL = r"""
-mv /usr/local/bin/etcdctl /usr/local/bin/etcdctl.away
-printf '#!/bin/sh\nexit 1\n' >/usr/local/bin/etcdctl; chmod 755 /usr/local/bin/etcdctl
-"""
-_MEND_ETCDCTL = "mv -f /usr/local/bin/etcdctl.away /usr/local/bin/etcdctl"
+printf '#!/bin/sh\nexit 1\n' >/usr/local/sbin/etcdctl; chmod 755 /usr/local/sbin/etcdctl
+"""  # before the right one on PATH: that one, changed by hand, would be installed again
+_MEND_ETCDCTL = "rm /usr/local/sbin/etcdctl"
 
 # The process of sshd that serves the session in which this phase runs.
 _CUT_CONNECTION = r"""

@@ -23,6 +23,16 @@ class Joining:
         (shell.folder / "ca").touch()
         for folder in (self.kubernetes / "pki", shell.identity.parent):
             folder.mkdir(parents=True)
+        # What the node phase has put there, and kubeadm writes: the kubelet starts with them.
+        units = shell.root / "etc/systemd/system"
+        for path in (
+            units / "kubelet.service",
+            units / "kubelet.service.d/10-kubeadm.conf",
+            shell.root / "var/lib/kubelet/config.yaml",
+            shell.state / "kubelet.artefact",
+        ):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
         shell.stub("systemctl")
         shell.stub("sleep")
         shell.stub("curl", "printf 200")

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import subprocess
 import time
 
 import pytest
@@ -102,7 +103,18 @@ def test_settle_restarts_once_for_the_same_files(shell: Shell) -> None:
     assert "systemctl restart x.service" in shell.calls
     shell.forget()
     assert "changes=0" in shell.run(SETTLE)
-    assert shell.calls == ["systemctl is-active -q x.service"]
+    assert shell.calls == ["systemctl is-active -q x.service", "systemctl is-enabled -q x.service"]
+
+
+def test_settle_switches_a_unit_on_again_that_runs(shell: Shell) -> None:
+    shell.stub("systemctl")
+    (shell.folder / "config").write_text("a")
+    shell.run(SETTLE)
+    shell.forget()
+    shell.stub("systemctl", "[[ $1 != is-enabled ]]")
+    assert "changes=1" in shell.run(SETTLE)
+    assert shell.calls[-1] == "systemctl enable -q x.service"
+    assert "systemctl restart x.service" not in shell.calls
 
 
 def test_settle_restarts_when_a_file_changed(shell: Shell) -> None:
@@ -146,6 +158,21 @@ def test_settle_reloads_what_runs_and_starts_what_does_not(shell: Shell) -> None
     shell.stub("systemctl", "[[ $1 != is-active || $calls -gt 5 ]]")
     shell.run('settle reload x.service "$PWD/config"')
     assert "systemctl restart x.service" in shell.calls
+
+
+def test_a_kubelet_that_kubeadm_has_just_started_is_not_started_again(shell: Shell) -> None:
+    shell.stub("systemctl")
+    (shell.folder / "config").write_text("a")
+    code = (
+        'kubelet_files() { printf "%s\n" "$PWD/config"; }; settle_kubelet; echo "changes=$changes"'
+    )
+    shell.run(f"{code}; rm $STATE/kubelet.service.sum; kubelet_started")
+    shell.forget()
+    assert "changes=0" in shell.run(code)
+    assert "systemctl restart kubelet.service" not in shell.calls
+    (shell.folder / "config").write_text("b")
+    shell.run(code)
+    assert "systemctl restart kubelet.service" in shell.calls
 
 
 CONTENT = b"artefact"
@@ -204,6 +231,51 @@ def test_a_binary_is_installed_once(shell: Shell) -> None:
     shell.forget()
     assert "changes=0" in shell.run(code)
     assert shell.calls == []
+
+
+BINARY = f'install_binary thing http://mirror/thing {SUM} "$PWD/thing"; echo "changes=$changes"'
+
+
+def test_a_binary_swapped_by_hand_is_installed_again_and_its_unit_restarts(shell: Shell) -> None:
+    shell.stub("curl", CURL)
+    shell.run(BINARY)
+    (shell.state / "thing.service.sum").write_text("of the start before")
+    (shell.folder / "thing").write_text("other")
+    assert "changes=0" not in shell.run(BINARY)
+    assert (shell.folder / "thing").read_bytes() == CONTENT
+    assert not (shell.state / "thing.service.sum").exists()
+    (shell.folder / "thing").unlink()
+    shell.run(BINARY)
+    assert (shell.folder / "thing").read_bytes() == CONTENT
+    assert "changes=0" in shell.run(BINARY)
+
+
+def test_a_binary_of_a_version_that_kept_no_times_is_left_alone(shell: Shell) -> None:
+    shell.stub("curl", CURL)
+    shell.run(BINARY)
+    (shell.state / "thing.files").unlink()
+    assert "changes=0" in shell.run(BINARY)
+
+
+def test_of_an_archive_every_file_is_watched(shell: Shell) -> None:
+    tree = shell.folder / "tree/v1/bin"
+    tree.mkdir(parents=True)
+    for name in ("one", "two"):
+        (tree / name).write_text(name)
+    archive = shell.folder / "archive.tar.gz"
+    subprocess.run(["tar", "-czf", archive, "-C", shell.folder / "tree", "v1"], check=True)
+    sum_ = hashlib.sha256(archive.read_bytes()).hexdigest()
+    shell.stub("curl", f'while [[ $1 != -o ]]; do shift; done; cp {archive} "$2"')
+    code = f'install_archive set http://mirror/a {sum_} "$PWD/to" 1; echo "changes=$changes"'
+    shell.run(code)
+    kept = (shell.state / "set.files").read_text().split()
+    assert kept[2::3] == [f"{shell.folder}/to/bin/{name}" for name in ("one", "two")]
+    assert "changes=0" in shell.run(code)
+    (shell.folder / "to/bin/two").write_text("other")
+    with (shell.folder / "to/bin/one").open() as running:
+        assert "changes=0" not in shell.run(code)
+        assert os.fstat(running.fileno()).st_nlink == 0, "what runs was written over"
+    assert (shell.folder / "to/bin/two").read_text() == "two"
 
 
 def test_own_takes_a_free_machine_and_knows_it_again(shell: Shell) -> None:

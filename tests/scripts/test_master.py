@@ -33,7 +33,9 @@ make_master() { touch "$MANIFEST"; echo "made with $(ls kubernetes | xargs)"; }
 change_master() { echo "changed with $(ls kubernetes | xargs)"; }
 ready() { :; }
 kubectl_admin() { :; }
+settings_published() { :; }
 publish_settings() { echo published; }
+remember_static_pods() { :; }
 renew_kubeconfigs() { :; }
 follow_kubelet_settings() { :; }
 announce() { :; }
@@ -116,3 +118,42 @@ def test_the_plan_and_the_phase_mean_the_same_files() -> None:
     text = (SCRIPTS / "master.sh").read_text()
     entries = [f"{name}={desired.PATHS[name]}" for name in VALUES if name in desired.PATHS]
     assert f'API_FILES="{" ".join(entries[1:])}"' in text
+
+
+def says(shell: Shell, test: str) -> str:
+    code = f"if {test}; then echo yes; else echo no; fi"
+    return shell.run(code, phase="master", values=VALUES).strip()
+
+
+@pytest.mark.parametrize("edit", ["echo more >>{}", "rm {}"])
+def test_static_pods_changed_by_hand_are_seen(shell: Shell, edit: str) -> None:
+    pod = shell.folder / "kube-scheduler.yaml"
+    pod.write_text("pod")
+    assert says(shell, "static_pods_changed") == "no", "an older version kept no sums"
+    shell.run(f'sha256sum {pod} >"$STATE/static-pods.sums"')
+    assert says(shell, "static_pods_changed") == "no"
+    shell.run(edit.format(pod))
+    assert says(shell, "static_pods_changed") == "yes"
+
+
+def test_static_pods_changed_by_hand_are_made_again(shell: Shell) -> None:
+    run(shell, VALUES)
+    changed = FAKES + "static_pods_changed() { :; }\n"
+    said = shell.run(f"{changed}main", phase="master", values=VALUES).splitlines()
+    assert "changed with audit-policy.yaml" in said
+
+
+def test_a_kubeconfig_that_was_removed_is_made_again(shell: Shell) -> None:
+    run(shell, VALUES)
+    code = f'{FAKES}KUBECONFIGS="admin super-admin"; kubeconfigs() {{ echo made; }}\n'
+    assert "made" in shell.run(f"{code}main", phase="master", values=VALUES).splitlines()
+
+
+def test_what_the_cluster_keeps_for_joining_is_published_again(shell: Shell) -> None:
+    shell.stub("kubectl", "echo configmap/kubeadm-config; echo configmap/kubelet-config")
+    assert says(shell, "settings_published") == "yes"
+    shell.stub("kubectl", "echo configmap/kubelet-config")
+    assert says(shell, "settings_published") == "no"
+    run(shell, VALUES)
+    fakes = FAKES.replace("settings_published() { :; }", "settings_published() { false; }")
+    assert "published" in shell.run(f"{fakes}main", phase="master", values=VALUES).splitlines()
