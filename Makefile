@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 S = $(or $(STACK),dev)
-.PHONY: help setup python engine dev plan preview up outputs unseal stacks verify preflight bundle clean fmt check test fuzz e2e bench
+.PHONY: help setup python engine dev plan preview up outputs unseal stacks status drift verify preflight bundle clean fmt check test fuzz e2e bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,12 @@ unseal: python ## the kubeconfig of STACK (dev) that was handed on sealed
 
 stacks: python ## the stacks that any computer can work on, for a CI system
 	@$(PY) -m operations.stack_list
+
+status: engine ## the cluster of STACK (dev) on one screen; changes nothing
+	@bash ci/ssh-key.sh $(PY) -m operations.status $(S)
+
+drift: engine ## what differs between the config of STACK (dev) and its machines; changes nothing
+	@bash ci/ssh-key.sh $(PY) -m operations.drift $(S)
 
 verify: engine ## the acceptance check on the cluster of STACK (dev)
 	@bash ci/ssh-key.sh $(PY) -m operations.verify $(S)

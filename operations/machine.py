@@ -15,6 +15,7 @@ from stacks import phases
 from stacks.plan import Bastion, Ssh
 
 _DIAL_S = 15
+_HANDSHAKE_S = 60  # beyond a phase's own limit: bastion and machine, keys, an agent that asks
 _UNREACHABLE = 255  # ssh's own exit code; the phases end with others
 
 
@@ -44,6 +45,7 @@ class Answer:
     status: int
     text: str
     asked_at_s: float  # this computer's clock when it was asked
+    took_s: float = 0.0
 
     @property
     def reached(self) -> bool:
@@ -89,15 +91,28 @@ def run(target: Target, phase: str, values: Mapping[str, str], *, limit_s: int) 
     with tempfile.TemporaryDirectory(prefix="kube-ha-") as folder:
         asked_at_s = time.time()
         command = [*_ssh(target, Path(folder)), f"timeout {limit_s} {shell}"]
+        status, said = _ended(command, text, limit_s=limit_s + _HANDSHAKE_S)
+    return Answer(
+        status=status, text=said.strip(), asked_at_s=asked_at_s, took_s=time.time() - asked_at_s
+    )
+
+
+def _ended(command: list[str], text: str, *, limit_s: int) -> tuple[int, str]:
+    """Exit code and output of the SSH client; a machine may hang at any point of the handshake."""
+    try:
         done = subprocess.run(
             command,
             input=text,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            errors="replace",
+            timeout=limit_s,
             check=False,
         )
-    return Answer(status=done.returncode, text=done.stdout.strip(), asked_at_s=asked_at_s)
+    except subprocess.TimeoutExpired:
+        return _UNREACHABLE, f"no answer within {limit_s} s"
+    return done.returncode, done.stdout
 
 
 def _ssh(target: Target, folder: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ class Stack:
     plan: Plan
     targets: Mapping[str, Target]  # by node name
     cluster_id: str  # empty: the stack was never applied
+    remembered: Mapping[str, object] | None = None  # of its last success, as stacks.memory made it
+    kubeconfig: str = ""  # an administrator's, secret; empty before the first success
 
     def identity(self, node: Node) -> dict[str, str]:
         """The values that every phase gets."""
@@ -32,11 +35,12 @@ class Stack:
         }
 
 
-def read(name: str, *, applied: bool) -> Stack:
+def read(name: str, *, applied: bool, whole: bool = True) -> Stack:
     """The stack of Pulumi.<name>.yaml.
 
     `applied`: there has to be a cluster; without it adopted machines are found by the config alone.
-    Raises StackError.
+    `whole`: every machine of the config has to be there; without it some may lack a target, for
+    they are still to be made. Raises StackError.
     """
     wanted = plan_of(name)
     by_config = {
@@ -51,13 +55,19 @@ def read(name: str, *, applied: bool) -> Stack:
         )
     targets = by_config if by_config else _of_outputs(outputs.get("ssh"))
     missing = [node.name for node in wanted.nodes if node.name not in targets]
-    if missing:
+    if missing and (whole or not targets):
         raise StackError(
             f"{', '.join(missing)}: in Pulumi.{name}.yaml, but not in the stack\n"
             f"  do: pulumi up --stack {name}"
         )
     cluster_id = str(outputs.get("clusterId") or engine.cluster_id())
-    return Stack(plan=wanted, targets=targets, cluster_id=cluster_id)
+    return Stack(
+        plan=wanted,
+        targets=targets,
+        cluster_id=cluster_id,
+        remembered=_remembered(outputs.get("applied")),
+        kubeconfig=str(outputs.get("kubeconfig") or ""),
+    )
 
 
 def plan_of(name: str) -> Plan:
@@ -69,6 +79,14 @@ def plan_of(name: str) -> Plan:
         raise StackError(f"{file}: {error}") from None
     except SpecError as error:
         raise StackError(text.problems(str(file), error.problems)) from None
+
+
+def _remembered(applied: object) -> Mapping[str, object] | None:
+    try:
+        found: object = json.loads(str(applied)) if applied else None
+    except ValueError:
+        return None  # the next up says so; who only looks can do without
+    return found if isinstance(found, dict) else None
 
 
 def _of_config(node: Node, wanted: Plan) -> Target:

@@ -1,0 +1,214 @@
+# shellcheck shell=bash
+# Tells what is on this machine, and changes nothing: writes no file, starts nothing, holds no lock. Every question has a limit, and one that
+# fails is an answer too. `make drift` and `make status` run it over plain SSH; operations/facts.py reads the lines: a word, its fields, tabs between.
+# Values: ASK (words: machine, balancer, master, member; or cluster, which any master answers), ADDRESS; lists, a line each: FILES (paths),
+#   CERTIFICATES (paths of PEM files and kubeconfigs); words: UNITS, PROGRAMS, ARTEFACTS (names of marks), SETTLED (names of marks), PHASES.
+say() { # say WORD FIELD...
+  local fields=("${@//[$'\t\n']/ }") IFS=$'\t'
+  printf '%s\n' "${fields[*]}"
+}
+# reason TEXT: the last line of what a failed question printed
+reason() { tail -n 1 <<<"${1:-no answer}" | cut -c1-200; }
+held() { if [[ -f $1 ]]; then cat "$1"; fi; }
+
+identity() {
+  local busy=0
+  say clock "$(date +%s.%N)"
+  say owner "$(held "$STATE/owner")"
+  say applied "$(held "$STATE/applied")"
+  say incarnation "$(held "$STATE/incarnation")"
+  # Shared, and gone at once: a phase that begins now waits for no more than that.
+  if [[ -f $LOCK ]] && ! flock -s -n "$LOCK" true; then busy=1; fi
+  say busy "$busy"
+}
+
+files() {
+  local path sum
+  while IFS= read -r path; do
+    if [[ -z $path ]]; then continue; fi
+    sum=missing
+    if [[ -e $path ]]; then sum=$(sha256sum <"$path" 2>/dev/null | cut -d' ' -f1) || sum=unreadable; fi
+    say file "$path" "$sum"
+  done <<<"$FILES"
+}
+
+# compare NAME MARK: which files are no longer what MARK, lines of sha256sum, says. Names only.
+compare() {
+  local line
+  if [[ ! -f $2 ]]; then
+    say sums "$1" missing
+    return
+  fi
+  say sums "$1" kept
+  while IFS= read -r line; do
+    case $line in
+      *": FAILED open or read") say changed "$1" "${line%: FAILED*}" missing ;;
+      *": FAILED") say changed "$1" "${line%: FAILED}" changed ;;
+    esac
+  done < <(timeout 20 sha256sum -c --quiet "$2" 2>/dev/null || true) # its status says no more than its lines
+}
+
+# Keys that others than root may read.
+open_keys() {
+  local path mode
+  if [[ ! -f $STATE/pki.sums ]]; then return; fi
+  while read -r _ path; do
+    if [[ $path != *.key && $path != */encryption.yaml ]] || [[ ! -f $path ]]; then continue; fi
+    mode=$(stat -c %a "$path") || continue
+    if [[ $mode != 600 ]]; then say changed pki "$path" "mode $mode"; fi
+  done <"$STATE/pki.sums"
+}
+
+units() {
+  local unit key value
+  local -A is
+  for unit in $UNITS; do
+    compare "$unit.service" "$STATE/$unit.service.sum"
+    is=()
+    while IFS='=' read -r key value; do is["${key:--}"]=$value; done < <(timeout 10 systemctl show -p ActiveState,UnitFileState,ActiveEnterTimestamp,NRestarts "$unit.service" 2>/dev/null || true) # no answer is told as such
+    value=${is[ActiveEnterTimestamp]:-}
+    if [[ -n $value ]]; then value=$(date -d "$value" +%s 2>/dev/null) || value=""; fi
+    say unit "$unit" "${is[ActiveState]:-unknown}" "${is[UnitFileState]:-missing}" "$value" "${is[NRestarts]:-}"
+  done
+}
+
+# What a phase notes when its work is done, or that a change broke off on the way.
+settled_marks() {
+  local name text
+  for name in $SETTLED; do
+    text=$(held "$STATE/$name.sum")
+    case $text in
+      "") say mark "$name" missing ;;
+      "a change is under way") say mark "$name" under-way ;;
+      *) say mark "$name" settled ;;
+    esac
+  done
+}
+
+programs() {
+  local name answer words
+  for name in $PROGRAMS; do
+    words=(--version)
+    if [[ $name == kubeadm ]]; then words=(version -o short); fi
+    if [[ $name == kubectl ]]; then words=(version --client); fi
+    if [[ $name == etcdctl ]]; then words=(version); fi
+    if ! command -v "$name" >/dev/null; then
+      say program "$name" missing
+    elif answer=$(timeout 10 "$name" "${words[@]}" 2>&1); then
+      say program "$name" "${answer%%$'\n'*}"
+    else
+      say program "$name" "no answer: $(reason "$answer")"
+    fi
+  done
+}
+
+artefacts() {
+  local name state
+  for name in $ARTEFACTS; do
+    state=untouched
+    untouched "$name" || state=touched
+    say artefact "$name" "$(held "$STATE/$name.artefact")" "$state"
+  done
+}
+
+# The first certificate of a file, base64 of PEM. A private key may follow in the same file: nothing but a whole certificate is printed.
+certificates() {
+  local path text
+  while IFS= read -r path; do
+    if [[ -z $path ]]; then continue; fi
+    text=missing
+    if [[ $path == *.conf && -f $path ]]; then
+      text=$(awk '$1 == "client-certificate-data:" {print $2; exit}' "$path") || text=unreadable
+    elif [[ -f $path ]]; then
+      text=$(awk '/^-----BEGIN/ {text = ""; keep = /^-----BEGIN CERTIFICATE-----$/}
+        keep {text = text $0 "\n"}
+        keep && /^-----END CERTIFICATE-----$/ {printf "%s", text; exit}' "$path" | base64 -w 0) || text=unreadable
+    fi
+    say certificate "$path" "$text"
+  done <<<"$CERTIFICATES"
+}
+
+scripts() {
+  local phase folder=/usr/local/lib/kube-ha
+  for phase in $PHASES; do
+    say script "$phase" "$(cat "$folder/lib.sh" "$folder/$phase.sh" 2>/dev/null | sha256sum | cut -c1-16)" || true # a file that is missing makes another sum
+  done
+}
+
+disk() {
+  local free total
+  read -r total free < <(timeout 10 df -Pk /var/lib | awk 'NR == 2 {print $2, $4}') || return 0 # a file system that hangs
+  say disk "$free" "$total"
+}
+
+# How this node's HAProxy finds the masters.
+balancer() {
+  local answer
+  answer=$(timeout 5 socat -t 3 - UNIX-CONNECT:/run/haproxy/admin.sock <<<"show stat" 2>&1) || {
+    say balancer - "$(reason "$answer")"
+    return
+  }
+  awk -F, '$1 == "kubernetes-api" && $2 !~ /^(FRONTEND|BACKEND)$|-unchecked$/ {printf "balancer\t%s\t%s\n", $2, $18}' <<<"$answer"
+}
+
+apiserver() {
+  local answer
+  answer=$(curl -sS --max-time 8 --noproxy '*' --cacert /etc/kubernetes/pki/ca.crt "https://$ADDRESS:6443/readyz" 2>&1) || true # the text tells
+  say readyz "$(reason "$answer")"
+}
+
+# etcdctl prints one line of JSON, warnings beside it, or why there is no answer.
+member() {
+  local word answer
+  for word in "endpoint status" "member list"; do
+    # shellcheck disable=SC2086 # two words
+    answer=$(timeout 12 etcdctl --endpoints https://127.0.0.1:2379 --cacert /etc/kube-ha/etcd/ca.crt --cert /etc/kube-ha/etcd/client.crt --key /etc/kube-ha/etcd/client.key --dial-timeout 2s --command-timeout 6s -w json $word 2>&1) || answer="no answer: $(reason "$answer")"
+    if [[ $answer != "no answer"* ]]; then answer=$(grep -m 1 '^[[{]' <<<"$answer") || answer="no answer: no JSON"; fi
+    say "etcd-${word##* }" "$answer"
+  done
+}
+
+# kubectl keeps what it learns of the API in files; here it may not.
+look() { timeout 40 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 30s --cache-dir /dev/null/none "$@" 2>&1; }
+
+cluster() {
+  local rows
+  rows=$(look get nodes -o 'jsonpath={range .items[*]}node{"\t"}{.metadata.name}{"\t"}{.status.conditions[?(@.type=="Ready")].status}{"\t"}{.spec.unschedulable}{"\t"}{.status.nodeInfo.kubeletVersion}{"\t"}{.status.nodeInfo.containerRuntimeVersion}{"\t"}{.metadata.annotations}{"\n"}{end}') || {
+    say refused "$(reason "$rows")"
+    return
+  }
+  printf '%s\n' "$rows"
+  rows=$(look -n default get endpointslices.discovery.k8s.io kubernetes -o 'jsonpath={range .endpoints[*]}{range .addresses[*]}endpoint{"\t"}{@}{"\n"}{end}{end}') || rows=""
+  printf '%s\n' "$rows"
+  rows=$(look -n kube-system get configmaps kubeadm-config kubelet-config --ignore-not-found -o name) || rows=""
+  say settings "$(grep -c '^configmap/' <<<"$rows" || true)" # 0 is an answer, grep's status with it
+}
+
+main() {
+  local word
+  for word in $ASK; do
+    case $word in
+      machine)
+        identity
+        files
+        compare pki "$STATE/pki.sums"
+        open_keys
+        units
+        settled_marks
+        programs
+        artefacts
+        certificates
+        scripts
+        disk
+        ;;
+      balancer) balancer ;;
+      master)
+        compare static-pods "$STATE/static-pods.sums"
+        apiserver
+        ;;
+      member) member ;;
+      cluster) cluster ;;
+    esac
+  done
+  say end
+}

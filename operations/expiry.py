@@ -1,0 +1,71 @@
+"""When certificates end, and which of them somebody has to see to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from operations.expected import Expected, Renewal
+from operations.facts import Certificate, Machine
+from operations.hints import AGAIN, RAISE, UP, Difference
+
+# A kubelet renews its own certificate when 10 to 30 % of its life are left (client-go, certificate
+# manager): with less than that, it tries in vain.
+_LATE = 0.1
+_KEPT_ELSEWHERE = "/etc/kubernetes/super-admin.conf"  # many take it off the machine, and may
+
+
+def differences(
+    found: Machine, wanted: Expected, *, renewal: timedelta, now: datetime
+) -> Iterator[Difference]:
+    """Certificates that are gone, have ended, or end within `renewal`."""
+    told = {*found.changed.get("pki", {}), *wanted.files}
+    for path, kind in wanted.certificates.items():
+        certificate = found.certificates.get(path)
+        if certificate is not None:
+            yield from _ends(path, certificate, kind, renewal=renewal, now=now)
+        elif path not in told and path != _KEPT_ELSEWHERE:
+            text = f"{path} holds no certificate"
+            yield Difference(kind="certificate", subject=path, text=text, do=_gone(kind))
+
+
+def administrator(
+    certificate: Certificate | None, *, renewal: timedelta, now: datetime
+) -> Iterator[Difference]:
+    """The kubeconfig that the stack gives out; None: there is none yet."""
+    if certificate is not None:
+        yield from _ends("the stack's kubeconfig", certificate, "up", renewal=renewal, now=now)
+
+
+def _gone(kind: Renewal) -> str:
+    if kind == "kubelet":
+        return "take the node out of the config, run pulumi up, then add it again"
+    return RAISE
+
+
+def _ends(
+    path: str, certificate: Certificate, kind: Renewal, *, renewal: timedelta, now: datetime
+) -> Iterator[Difference]:
+    left = certificate.ends - now
+    if kind == "kubelet":
+        renewal = (certificate.ends - certificate.begins) * _LATE
+    if left > renewal:
+        return
+    day = f"{certificate.ends:%Y-%m-%d %H:%M} UTC"
+    when = f"has expired on {day}" if left <= timedelta() else f"ends on {day}, {days(left)}"
+    yield Difference(kind="certificate", subject=path, text=f"{path} {when}", do=_renew(kind))
+
+
+def _renew(kind: Renewal) -> str:
+    if kind == "up":
+        return f"{UP}: it renews certificates that end within pki.leafRenewalHours; else {AGAIN}"
+    if kind == "kubelet":
+        return "journalctl -u kubelet there tells why it does not renew it"
+    return "CAs are not renewed: move the workload to a new stack before that day"
+
+
+def days(left: timedelta) -> str:
+    """`in 12 days`, `in 5 hours`."""
+    if left >= timedelta(days=2):
+        return f"in {left.days} days"
+    return f"in {left // timedelta(hours=1)} hours"

@@ -1,0 +1,281 @@
+"""What a probe found on one machine, or in the cluster: the lines of probe.sh as typed values."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from cryptography import x509
+
+MISSING = "missing"  # said of a file, a program or a mark that is not there
+
+_Rows = Mapping[str, Sequence[Sequence[str]]]
+
+
+class UnreadableAnswerError(ValueError):
+    """An answer that is cut off or no probe's; the text says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    active: str  # systemd's words: active, inactive, failed, activating ...
+    enabled: str  # enabled, disabled, masked ...; missing: there is no such unit
+    since_s: int | None  # epoch
+    restarts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    begins: datetime
+    ends: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A row of etcd's list of members."""
+
+    id: int
+    name: str  # empty: it was added and has not started yet
+    peer_url: str
+    is_learner: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberStatus:
+    """What a member says of itself."""
+
+    id: int
+    version: str
+    leader: int  # id of a member; 0: it knows of none
+    raft_index: int
+    size: int  # bytes
+    quota: int  # bytes; 0: not told
+    errors: tuple[str, ...]  # alarms among them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """One machine. Mappings are by the name or path that was asked for."""
+
+    clock_s: float
+    owner: str  # "cluster id node"; empty: it belongs to nothing
+    incarnation: int  # which machine under the node's name
+    applied: str
+    is_busy: bool  # a phase runs there right now
+    files: Mapping[str, str]  # SHA-256, or missing
+    sums: frozenset[str]  # records of sums that are there
+    changed: Mapping[str, Mapping[str, str]]  # by record, path -> changed, missing, mode 644
+    units: Mapping[str, Unit]
+    marks: Mapping[str, str]  # settled, under-way, missing
+    programs: Mapping[str, str]  # what they say of their version, or missing
+    artefacts: Mapping[str, str]  # the sum they were installed by
+    touched: frozenset[str]  # artefacts whose files are no longer as installed
+    certificates: Mapping[str, Certificate | None]  # None: missing or no certificate
+    scripts: Mapping[str, str]  # sum by phase
+    disk_free_kib: int | None
+    disk_total_kib: int | None
+    balancer: Mapping[str, str]  # HAProxy's word by master: UP, DOWN ...
+    balancer_error: str
+    readyz: str  # ok, or what is wrong; empty: not asked
+    etcd: MemberStatus | None
+    etcd_error: str
+    members: tuple[Member, ...] | None  # None: no quorum, or not asked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubernetesNode:
+    is_ready: bool
+    is_cordoned: bool
+    kubelet: str  # version that runs
+    runtime: str
+    annotations: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """The cluster as its API tells it."""
+
+    nodes: Mapping[str, KubernetesNode]
+    endpoints: frozenset[str]  # addresses of API servers behind the Service `kubernetes`
+    has_settings: bool  # what kubeadm keeps for nodes that join
+
+
+def machine(text: str) -> Machine:
+    """The facts of a machine. Raises UnreadableAnswerError."""
+    rows = _rows(text)
+    try:
+        return _machine(rows)
+    except (ValueError, IndexError, KeyError, TypeError) as error:
+        raise UnreadableAnswerError(f"its answer cannot be read: {error!r}") from None
+
+
+def cluster(text: str) -> Cluster:
+    """The facts of the cluster. Raises UnreadableAnswerError, also when the API refused."""
+    rows = _rows(text)
+    for said in rows.get("refused", ()):
+        raise UnreadableAnswerError(" ".join(said))
+    try:
+        return Cluster(
+            nodes={row[0]: _node(row) for row in rows.get("node", ())},
+            endpoints=frozenset(row[0] for row in rows.get("endpoint", ())),
+            has_settings=_one(rows, "settings") == "2",
+        )
+    except (ValueError, IndexError, KeyError, TypeError) as error:
+        raise UnreadableAnswerError(f"its answer cannot be read: {error!r}") from None
+
+
+def _rows(text: str) -> dict[str, list[list[str]]]:
+    """Fields by first word; lines of other programs, as a banner, have words of their own."""
+    rows: dict[str, list[list[str]]] = {}
+    for line in text.split("\n"):
+        word, *fields = line.split("\t")
+        rows.setdefault(word, []).append(fields)
+    if "end" not in rows:
+        last = text.splitlines()[-1] if text else "no answer"
+        raise UnreadableAnswerError(f"the probe broke off: {last[:200]}")
+    return rows
+
+
+def _machine(rows: _Rows) -> Machine:
+    free, total = (rows.get("disk") or [["", ""]])[0][:2]
+    balancer = dict(_pairs(rows, "balancer"))
+    refused = balancer.pop("-", "")
+    status, said = _json(_one(rows, "etcd-status")), _one(rows, "etcd-status")
+    members = _json(_one(rows, "etcd-list"))
+    return Machine(
+        clock_s=float(_one(rows, "clock")),
+        owner=_one(rows, "owner"),
+        incarnation=int(_one(rows, "incarnation") or 1),
+        applied=_one(rows, "applied"),
+        is_busy=_one(rows, "busy") == "1",
+        files=dict(_pairs(rows, "file")),
+        sums=frozenset(name for name, state in _pairs(rows, "sums") if state != MISSING),
+        changed=_changed(rows),
+        units={row[0]: _unit(row) for row in rows.get("unit", ())},
+        marks=dict(_pairs(rows, "mark")),
+        programs=dict(_pairs(rows, "program")),
+        artefacts=dict(_pairs(rows, "artefact")),
+        touched=frozenset(row[0] for row in rows.get("artefact", ()) if row[2] == "touched"),
+        certificates={path: _certificate(pem) for path, pem in _pairs(rows, "certificate")},
+        scripts=dict(_pairs(rows, "script")),
+        disk_free_kib=int(free) if free else None,
+        disk_total_kib=int(total) if total else None,
+        balancer=balancer,
+        balancer_error=refused,
+        readyz=_one(rows, "readyz"),
+        etcd=_status(status) if status is not None else None,
+        etcd_error=said if status is None else "",
+        members=_members(members) if members is not None else None,
+    )
+
+
+def _one(rows: _Rows, word: str) -> str:
+    found = rows.get(word)
+    return found[0][0] if found else ""
+
+
+def _pairs(rows: _Rows, word: str) -> list[tuple[str, str]]:
+    return [(row[0], row[1]) for row in rows.get(word, ())]
+
+
+def _changed(rows: _Rows) -> dict[str, dict[str, str]]:
+    out: dict[str, dict[str, str]] = {}
+    for record, path, how in rows.get("changed", ()):
+        out.setdefault(record, {})[path] = how
+    return out
+
+
+def _unit(row: Sequence[str]) -> Unit:
+    _, active, enabled, since, restarts = row
+    return Unit(
+        active=active,
+        enabled=enabled or MISSING,  # systemd says nothing of units that it has no file of
+        since_s=int(since) if since else None,
+        restarts=int(restarts) if restarts else 0,
+    )
+
+
+def certificate(pem: str) -> Certificate | None:
+    """The dates of a certificate; None where the text is none."""
+    try:
+        found = x509.load_pem_x509_certificate(pem.encode())
+    except ValueError:
+        return None
+    return Certificate(begins=found.not_valid_before_utc, ends=found.not_valid_after_utc)
+
+
+def _certificate(text: str) -> Certificate | None:
+    """Of base64 of a PEM text."""
+    try:
+        return certificate(base64.b64decode(text, validate=True).decode())
+    except (ValueError, binascii.Error):
+        return None
+
+
+def _json(text: str) -> object:
+    """What etcdctl answered; None where that was no JSON."""
+    try:
+        answer: object = json.loads(text)
+    except ValueError:
+        return None
+    return answer
+
+
+def _status(answer: object) -> MemberStatus:
+    entry = _mapping(_list(answer)[0])
+    status = _mapping(entry["Status"])
+    header = _mapping(status["header"])
+    return MemberStatus(
+        id=_int(header["member_id"]),
+        version=str(status["version"]),
+        leader=_int(status.get("leader", 0)),
+        raft_index=_int(status.get("raftIndex", 0)),
+        size=_int(status.get("dbSize", 0)),
+        quota=_int(status.get("dbSizeQuota", 0)),
+        errors=tuple(str(text) for text in _list(status.get("errors") or [])),
+    )
+
+
+def _members(answer: object) -> tuple[Member, ...]:
+    entries = [_mapping(entry) for entry in _list(_mapping(answer)["members"])]
+    return tuple(
+        Member(
+            id=_int(entry["ID"]),
+            name=str(entry.get("name", "")),
+            peer_url=",".join(str(url) for url in _list(entry.get("peerURLs") or [])),
+            is_learner=bool(entry.get("isLearner")),
+        )
+        for entry in entries
+    )
+
+
+def _node(row: Sequence[str]) -> KubernetesNode:
+    _, ready, cordoned, kubelet, runtime, annotations = row
+    known = _mapping(_json(annotations or "{}"))
+    return KubernetesNode(
+        is_ready=ready == "True",
+        is_cordoned=cordoned == "true",
+        kubelet=kubelet,
+        runtime=runtime,
+        annotations={key: str(value) for key, value in known.items()},
+    )
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{value!r} where a mapping should be")
+    return value
+
+
+def _list(value: object) -> Sequence[object]:
+    if not isinstance(value, list):
+        raise ValueError(f"{value!r} where a list should be")
+    return value
+
+
+def _int(value: object) -> int:
+    return int(str(value))

@@ -1,0 +1,206 @@
+"""Differences in what machines are members of: Kubernetes, etcd, load balancers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from operations.expected import Expected
+from operations.facts import Member
+from operations.hints import AGAIN, RAISE, Difference
+from operations.probe import Findings
+from stacks.plan import Node, Plan
+from stacks.ports import ETCD_PEER_PORT
+
+_APPLIED = "kube-ha.io/applied"
+_BEGUN = "kube-ha.io/begun"
+_FAILED = "kube-ha.io/failed"
+
+
+def of_node(node: Node, wanted: Expected, findings: Findings) -> Iterator[Difference]:
+    """How the cluster knows this node; told for machines that cannot be reached too."""
+    cluster = findings.cluster
+    if cluster is None or not node.in_kubernetes:
+        return
+    yield from _kubernetes_node(node, wanted, findings)
+    if node.is_master and node.address not in cluster.endpoints:
+        text = f"its API server {node.address} is no endpoint of the Service kubernetes"
+        do = "see why its kube-apiserver does not serve (journalctl -u kubelet there)"
+        yield Difference(kind="endpoint", subject=node.address, text=text, do=do)
+
+
+def _kubernetes_node(node: Node, wanted: Expected, findings: Findings) -> Iterator[Difference]:
+    known = findings.cluster.nodes.get(node.name) if findings.cluster else None
+    if known is None:
+        text = f"there is no Node {node.name} in the cluster"
+        yield Difference(kind="node", subject=node.name, text=text, do=AGAIN)
+        return
+    if not known.is_ready:
+        do = f"kubectl describe node {node.name} tells why"
+        yield Difference(kind="not-ready", subject=node.name, text="Node is not Ready", do=do)
+    if known.is_cordoned and node.state == "active":
+        text = "Node is cordoned, and not in maintenance by the config"
+        do = f"kubectl uncordon {node.name}, or say nodes.{node.name}.state: maintenance"
+        yield Difference(kind="cordoned", subject=node.name, text=text, do=do)
+    if not known.is_cordoned and node.state == "maintenance":
+        text = "Node is in maintenance by the config, and not cordoned"
+        yield Difference(kind="cordoned", subject=node.name, text=text, do=RAISE)
+    yield from _progress(node, wanted, known.annotations)
+    for name, says in (("kubelet", known.kubelet), ("containerd", known.runtime)):
+        version, runs = wanted.programs[name], says.rpartition("/")[2].lstrip("v")
+        if runs not in ("", version):
+            text = f"the {name} that runs is {runs}, planned is {version}"
+            yield Difference(kind="version", subject=name, text=text, do=RAISE)
+
+
+def _progress(node: Node, wanted: Expected, annotations: Mapping[str, str]) -> Iterator[Difference]:
+    """What the node itself says of its last change: lib.sh, begin, announce and tell_failure."""
+    failed = failure(annotations)
+    if failed:
+        text = f"its last change failed: {failed}"
+        yield Difference(
+            kind="failed", subject=node.name, text=text, do="mend that and run pulumi up"
+        )
+    elif annotations.get(_BEGUN):
+        text = "a change of it has begun, and has not come to its end"
+        yield Difference(kind="unfinished", subject=node.name, text=text, do=AGAIN)
+    elif wanted.applied and annotations.get(_APPLIED) != wanted.applied:
+        text = "has not announced that it applied this configuration"
+        yield Difference(kind="applied", subject=node.name, text=text, do=AGAIN)
+
+
+def failure(annotations: Mapping[str, str]) -> str:
+    """Why the node's last change failed, with the time; empty where it did not."""
+    said = annotations.get(_FAILED, "")
+    # "<what was to be applied> <time> <why>"; the first word means nothing to people.
+    return said.partition(" ")[2] or said
+
+
+def of_member(plan: Plan, node: Node, findings: Findings) -> Iterator[Difference]:
+    """The etcd member and the API server of a machine that was reached."""
+    found = findings.machines[node.name].machine
+    if found is None:
+        return
+    if node.is_etcd:
+        runs = "etcd" in found.units and found.units["etcd"].active == "active"
+        if found.etcd is None and runs:
+            text = f"its etcd does not answer: {found.etcd_error}"
+            do = "journalctl -u etcd there tells why"
+            yield Difference(kind="etcd", subject="status", text=text, do=do)
+        if found.etcd is not None and found.etcd.leader == 0:
+            do = "bring the other members back: this one alone has no quorum"
+            yield Difference(kind="etcd", subject="leader", text="its etcd knows no leader", do=do)
+        yield from _alarms(node, findings)
+        yield from _membership(node, members(findings))
+    if node.is_master and found.readyz != "ok":
+        text = f"its API server is not ready: {found.readyz or 'no answer'}"
+        do = f"journalctl -u kubelet there tells why; {RAISE}"
+        yield Difference(kind="api-server", subject="readyz", text=text, do=do)
+
+
+def _alarms(node: Node, findings: Findings) -> Iterator[Difference]:
+    found = findings.machines[node.name].machine
+    for error in found.etcd.errors if found and found.etcd else ():
+        if "no leader" not in error:
+            do = "etcdctl alarm list; on NOSPACE raise etcd.quotaBackendGib, defrag, disarm"
+            text = f"its etcd says: {error}"
+            yield Difference(kind="etcd", subject="alarm", text=text, do=do)
+
+
+def members(findings: Findings) -> tuple[Member, ...] | None:
+    """etcd's members by the first that knows with a quorum behind it; None: none does."""
+    for found in findings.machines.values():
+        if found.machine is not None and found.machine.members is not None:
+            return found.machine.members
+    return None
+
+
+def peer_url(node: Node) -> str:
+    return f"https://{node.address}:{ETCD_PEER_PORT}"
+
+
+def _membership(node: Node, listed: Sequence[Member] | None) -> Iterator[Difference]:
+    if listed is None:
+        return
+    row = next((member for member in listed if member.peer_url == peer_url(node)), None)
+    if row is None:
+        text = "is no etcd member"
+    elif not row.name:
+        text = "was added to etcd, and has never started as a member"
+    elif row.is_learner:
+        text = "is an etcd learner, without a vote"
+    else:
+        return
+    yield Difference(kind="etcd-member", subject=node.name, text=text, do=AGAIN)
+
+
+def of_balancer(plan: Plan, node: Node, findings: Findings) -> Iterator[Difference]:
+    """What the HAProxy of a machine that was reached has for masters."""
+    found = findings.machines[node.name].machine
+    runs = (
+        found is not None and "haproxy" in found.units and found.units["haproxy"].active == "active"
+    )
+    if found is None or not runs:
+        return
+    if found.balancer_error:
+        text = f"its HAProxy does not tell its state: {found.balancer_error}"
+        yield Difference(kind="balancer", subject="haproxy", text=text, do=RAISE)
+        return
+    masters = {master.name for master in plan.masters}
+    for name in sorted(masters ^ found.balancer.keys()):
+        how = "does not know master" if name in masters else "still knows"
+        text = f"the HAProxy that runs {how} {name}"
+        yield Difference(kind="balancer", subject=name, text=text, do=RAISE)
+    for name in sorted(masters & found.balancer.keys()):
+        state = found.balancer[name]
+        # A master that does not serve is told once, and not by every node.
+        if not state.startswith("UP") and serves(name, findings):
+            text = f"its HAProxy finds {name} {state}, which serves"
+            do = "see that this machine reaches port 6443 of that one (firewall, routes)"
+            yield Difference(kind="balancer", subject=name, text=text, do=do)
+
+
+def serves(name: str, findings: Findings) -> bool:
+    """Whether a master was reached and says that its API server is ready."""
+    found = findings.machines[name].machine
+    return found is not None and found.readyz == "ok"
+
+
+def of_cluster(plan: Plan, findings: Findings) -> Iterator[Difference]:
+    """What belongs to no node of the plan."""
+    listed = members(findings)
+    wanted = {peer_url(node) for node in plan.etcd}
+    if listed is None:
+        text = "no etcd member tells of a quorum"
+        do = "start the members that have data; journalctl -u etcd there tells why one does not run"
+        yield Difference(kind="etcd-quorum", subject="etcd", text=text, do=do)
+    for member in listed or ():
+        if member.peer_url not in wanted:
+            name = member.name or "without a name"
+            text = f"etcd member {name} at {member.peer_url} is not in the config"
+            do = f"{RAISE}: it is removed when the others keep a quorum"
+            yield Difference(kind="etcd-member", subject=member.peer_url, text=text, do=do)
+    if findings.cluster is None:
+        text = f"no master tells about the cluster: {findings.trouble}"
+        do = "see that the masters run; kubectl get --raw /readyz there tells what is wrong"
+        yield Difference(kind="api", subject="api", text=text, do=do)
+        return
+    yield from _strangers(plan, findings)
+    if not findings.cluster.has_settings:
+        text = "ConfigMap kubeadm-config or kubelet-config is missing in namespace kube-system"
+        yield Difference(kind="settings", subject="kubeadm-config", text=text, do=RAISE)
+
+
+def _strangers(plan: Plan, findings: Findings) -> Iterator[Difference]:
+    cluster = findings.cluster
+    if cluster is None:
+        return
+    known = {node.name for node in plan.nodes if node.in_kubernetes}
+    for name in sorted(cluster.nodes.keys() - known):
+        text = f"Node {name} is in the cluster, but not in the config"
+        do = f"add it to the config, or {RAISE}: it is drained and deleted"
+        yield Difference(kind="stranger", subject=name, text=text, do=do)
+    addresses = {node.address for node in plan.masters}
+    for address in sorted(cluster.endpoints - addresses):
+        text = f"API server {address} is an endpoint of the Service kubernetes, but no master"
+        do = "stop that kube-apiserver: it writes to the same etcd"
+        yield Difference(kind="endpoint", subject=address, text=text, do=do)

@@ -1,0 +1,186 @@
+"""The cluster on one screen."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from operations import status
+from operations.status_document import document
+from tests.unit.configs import lab, planned
+from tests.unit.probed import Edits, b64, line, look, member_list, member_status, not_made
+
+PLAN = planned(lab())
+SERVER = "/etc/kube-ha/etcd/server.crt"
+
+
+def test_a_cluster_as_planned_fits_on_a_screen() -> None:
+    server = {f"certificate\t{SERVER}": line("certificate", SERVER, b64(200))}
+    assert status.screen(look(PLAN, {"master-2": server})) == [
+        "cluster dev: Kubernetes 1.36.3, API at https://10.92.0.11:6443, ready on 3 of 3 masters",
+        "",
+        "node      roles        address      state  kubelet  containerd  etcd    units   certs  disk  differs",
+        "master-1  etcd+master  10.92.0.11   Ready  1.36.3   2.3.7       3.6.16  4 of 4  300 d  80 %  -",
+        "master-2  etcd+master  10.92.0.12   Ready  1.36.3   2.3.7       3.6.16  4 of 4  200 d  80 %  -",
+        "master-3  etcd+master  10.92.0.13   Ready  1.36.3   2.3.7       3.6.16  4 of 4  300 d  80 %  -",
+        "worker-1  worker       10.92.0.101  Ready  1.36.3   2.3.7       -       3 of 3  300 d  80 %  -",
+        "worker-2  worker       10.92.0.102  Ready  1.36.3   2.3.7       -       3 of 3  300 d  80 %  -",
+        "",
+        "etcd: 3 voting members, leader master-1, 5.0 MiB of 2 GiB, no alarms, survives the loss of 1 member",
+        "load balancers: 5 of 5 nodes find every master up",
+        f"certificates: the first ends in 200 days (2027-12-18): {SERVER} of master-2",
+        "plan: everything is as planned",
+    ]
+
+
+def test_a_dead_master_shows_in_every_line() -> None:
+    down = {"balancer\tmaster-2": line("balancer", "master-2", "DOWN")}
+    others: dict[str, Edits | str] = {
+        name: down for name in ("master-1", "master-3", "worker-1", "worker-2")
+    }
+    lines = status.screen(look(PLAN, {**others, "master-2": "No route to host"}))
+    assert lines[0].endswith("ready on 2 of 3 masters")
+    assert lines[4].split()[:3] == ["master-2", "etcd+master", "10.92.0.12"]
+    assert "unreachable (Ready)" in lines[4]
+    assert "no alarms, survives the loss of 0 members" in lines[9]
+    assert lines[10] == (
+        "load balancers: 4 of 5 nodes tell: master-2 is down for master-1, master-3 and 2 more"
+    )
+    assert lines[12] == "plan: 1 difference on 1 of 5 machines; details: make drift STACK=dev"
+
+
+@pytest.mark.parametrize(
+    ("machine", "of_cluster", "state"),
+    [
+        ({}, {"node\tworker-1": None}, "no Node"),
+        ({}, {"node\tworker-1": line("node", "worker-1", "Unknown", "", "v1.36.3", "c://2", "{}")}, "NotReady"),
+        ({}, {"node\tworker-1": line("node", "worker-1", "True", "true", "v1.36.3", "c://2", "{}")}, "Ready, cordoned"),
+        (
+            {},
+            {"node\tworker-1": line("node", "worker-1", "True", "", "v1.36.3", "c://2", '{"kube-ha.io/failed": "ee 11:00 disk is full"}')},
+            "failed: 11:00 disk is full",
+        ),
+        ("No route to host", "refused", "unreachable"),
+        ({"owner": line("owner", "prod 1 web")}, {}, "of another cluster"),
+        ({"owner": line("owner", "")}, {}, "not set up"),
+        ({}, "refused", "unknown"),
+    ],
+)  # fmt: skip
+def test_the_state_of_a_node_is_the_worst_that_is_known(
+    machine: Edits | str, of_cluster: Edits | str, state: str
+) -> None:
+    told = document(look(PLAN, {"worker-1": machine}, of_cluster))["nodes"]
+    assert isinstance(told, dict)
+    assert told["worker-1"]["state"] == state
+
+
+def test_a_machine_still_to_be_made_is_told() -> None:
+    seen = replace(not_made(look(PLAN), "worker-2"), not_applied=("a: 1, applied was 2", "b", "c"))
+    lines = status.screen(seen)
+    assert "not made" in lines[7]
+    assert lines[-1] == (
+        "plan: not applied yet: a: 1, applied was 2 and 2 more; pulumi preview --stack dev shows it"
+    )
+
+
+def test_machines_of_etcd_alone_are_ready_when_they_know_a_leader() -> None:
+    plan = planned(
+        lab({"pools.etcd": {"roles": ["etcd"], "count": 3}, "pools.master.roles": ["master"]})
+    )
+    lost = {"etcd-status": line("etcd-status", member_status(plan, "etcd-2", leader=0))}
+    told = document(look(plan, {"etcd-2": lost}))["nodes"]
+    assert isinstance(told, dict)
+    assert (told["etcd-1"]["state"], told["etcd-2"]["state"]) == ("Ready", "NotReady")
+
+
+@pytest.mark.parametrize(
+    ("edits", "told"),
+    [
+        (
+            {"etcd-list": line("etcd-list", "no answer"), "etcd-status": line("etcd-status", "no answer")},
+            "etcd: NO QUORUM: no member tells of one (0 of 3 answer)",
+        ),
+        (
+            {"etcd-list": line("etcd-list", member_list(PLAN, "master-1", "master-2", "master-3", isLearner=True))},
+            "etcd: 2 voting members and 1 learning, leader master-1, 5.0 MiB of 2 GiB, no alarms, survives the loss of 0 members",
+        ),
+    ],
+)  # fmt: skip
+def test_etcd_in_one_line(edits: Edits, told: str) -> None:
+    seen = look(PLAN, {node.name: edits for node in PLAN.etcd})
+    assert status.screen(seen)[9] == told
+
+
+def test_alarms_of_etcd_are_shouted() -> None:
+    alarm = line("etcd-status", member_status(PLAN, "master-2", errors=["alarm:NOSPACE"]))
+    lines = status.screen(look(PLAN, {"master-2": {"etcd-status": alarm}}))
+    assert "ALARMS: master-2: alarm:NOSPACE" in lines[9]
+
+
+def test_an_api_that_does_not_answer_is_the_first_line() -> None:
+    seen = look(PLAN, of_cluster="master-1: connection refused")
+    assert status.screen(seen)[0] == (
+        "cluster dev: Kubernetes 1.36.3, API at https://10.92.0.11:6443 DOES NOT ANSWER: "
+        "master-1: connection refused"
+    )
+    assert status.code(seen) == 0
+
+
+def test_where_no_machine_is_reached_nothing_was_seen() -> None:
+    dead: dict[str, Edits | str] = {node.name: "No route to host" for node in PLAN.nodes}
+    seen = look(PLAN, dead, "no master can be reached over SSH")
+    assert status.code(seen) == 2
+    lines = status.screen(seen)
+    assert "certificates: the first ends in 300 days (2028-03-27): kubeconfig of the stack" in lines
+
+
+def test_of_many_nodes_only_those_that_are_not_fine_are_listed() -> None:
+    plan = planned(lab({"machines.lab": {"subnet": "10.92.0.0/16"}, "pools.worker.count": 200}))
+    dead: dict[str, Edits | str] = {
+        f"worker-{number}": "No route to host" for number in range(1, 41)
+    }
+    lines = status.screen(look(plan, dead))
+    assert lines[2:6] == [
+        "pool master      3 nodes,     3 fine",
+        "pool worker    200 nodes,   160 fine",
+        "",
+        lines[5],
+    ]
+    assert [row.split()[0] for row in lines[6:36]] == [
+        f"worker-{number}" for number in range(1, 31)
+    ]
+    assert lines[36] == "and 10 more that are not fine"
+    assert len(lines) == 42
+
+
+def test_programs_get_the_same_in_stable_keys() -> None:
+    told = json.loads(json.dumps(document(look(PLAN, {"worker-2": "No route to host"}))))
+    assert told["nodes"]["worker-2"] == {
+        "pool": "worker",
+        "roles": ["worker"],
+        "address": "10.92.0.102",
+        "state": "unreachable (Ready)",
+        "versions": {"kubelet": "1.36.3", "containerd": "2.3.7"},
+        "units": {},
+        "certificateDays": None,
+        "diskFreePercent": None,
+        "differences": 1,
+    }
+    assert told["nodes"]["master-1"]["units"] == dict.fromkeys(
+        ("haproxy", "containerd", "kubelet", "etcd"), "active"
+    )
+    assert told["etcd"]["status"]["master-1"] == {
+        "version": "3.6.16",
+        "raftIndex": 4711,
+        "bytes": 5 * 1024**2,
+        "quotaBytes": 2 * 1024**3,
+        "errors": [],
+    }
+    assert told["etcd"]["canLose"] == 1
+    assert told["firstCertificateToEnd"]["days"] == 300
+    assert sorted(told) == [
+        "api", "cluster", "clusterDifferences", "differences", "endpoint", "etcd",
+        "firstCertificateToEnd", "kubernetes", "loadBalancers", "nodes", "notApplied", "stack",
+    ]  # fmt: skip
