@@ -9,6 +9,7 @@ import pytest
 
 from operations import machine, preflight
 from tests.e2e import lab
+from tests.e2e.waiting import wait_for
 from tests.scripts.phases import LAB, Phases
 
 pytestmark = pytest.mark.lab
@@ -193,14 +194,24 @@ def test_a_restart_that_would_cost_the_quorum_is_refused(cluster: Phases) -> Non
     cluster.node("master-2").run("systemctl start etcd")
 
 
+def still_member(phases: Phases, name: str) -> str:
+    """Remove a member; why it could not be done. etcd refuses for seconds after one was started."""
+    first = phases.node("master-1")
+    rows = first.etcdctl("member list -w simple").splitlines()
+    member = next(row.partition(",")[0] for row in rows if f", {name}, " in row)
+    try:
+        first.etcdctl(f"member remove {member}")
+    except lab.LabError as error:
+        return str(error)
+    return ""
+
+
 def test_a_decommissioned_member_is_quiet_and_comes_back(cluster: Phases) -> None:
     node = cluster.node("master-3")
     out = cluster.by_hand("master-3", "decommission", fails=True)
     assert "still a voting member, so nothing was stopped" in out
     assert node.runs("etcd")
-    rows = cluster.node("master-1").etcdctl("member list -w simple").splitlines()
-    member = next(row.partition(",")[0] for row in rows if ", master-3, " in row)
-    cluster.node("master-1").etcdctl(f"member remove {member}")
+    wait_for("master-3 is no member", lambda: still_member(cluster, "master-3"), limit_s=30)
     cluster.by_hand("master-3", "decommission")
     assert not node.runs("etcd")
     assert node.run("systemctl is-enabled etcd || true") == "disabled\n"
