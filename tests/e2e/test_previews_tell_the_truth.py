@@ -82,7 +82,7 @@ def test_after_a_killed_up_too(stack: Stack) -> None:
 
 def words(stack: Stack) -> str:
     """What the next preview says in words: from its first line to its verdict on downtime."""
-    told = stack.preview().tail()
-    told = told[told.index(f"cluster {NAME}") :]
+    output = stack.preview().output
+    told = output[output.index(f"\ncluster {NAME}") + 1 :]
     end = told.find("needs downtime of: ")
-    return told if end < 0 else told[: told.index("\n", end)]
+    return told[: told.index("\n", max(end, 0))]
