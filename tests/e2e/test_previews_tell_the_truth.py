@@ -64,7 +64,7 @@ def test_after_a_killed_up_too(stack: Stack) -> None:
     try:
         wait_for(
             "the worker's turn",
-            lambda: "" if update.has_begun(f"{NAME}-worker-1-node") else update.tail(3),
+            lambda: "" if update.has_begun(f"{NAME}-worker-1-node") else "not its turn yet",
             limit_s=120,
             every_s=0.1,
         )
