@@ -32,46 +32,46 @@ class AcceptanceArgs:
 
 
 class Acceptance(ComponentResource):
-    """Resources `<cluster>-nodes` and `<cluster>-gate`.
+    """Resources `<cluster>-nodes` and `<cluster>-gate`, made by `prove`.
 
     Neither depends on the nodes: they ask the cluster.
     """
 
-    gate: remote.Command
-
-    def __init__(
-        self, name: str, args: AcceptanceArgs, opts: ResourceOptions | None = None
-    ) -> None:
+    def __init__(self, name: str, plan: Plan, opts: ResourceOptions | None = None) -> None:
         super().__init__("kube-ha:index:Acceptance", name, None, opts)
-        plan = args.plan
-        # Reverting a change that broke off must undo what the list of nodes has done of it, and
-        # prove the cluster again.
-        stamp = attempt(
+        # Reverting a change that broke off must take out whoever has joined by it, and prove the
+        # cluster again: `attempt` has to be stored before anybody joins or leaves.
+        self.attempt = attempt(
             f"{plan.spec.cluster.name}-acceptance-attempt",
             wanted=phases.digest(
                 phases.script_sum("nodes"), phases.script_sum("gate"), plan_digest(plan)
             ),
             opts=ResourceOptions(parent=self),
         )
+
+    def prove(self, args: AcceptanceArgs) -> remote.Command:
+        """The list of nodes, then the gate, which is returned. To be called once."""
+        plan = args.plan
         nodes = converge(
             f"{plan.spec.cluster.name}-nodes",
             args.machine,
             "nodes",
             node_list.values(plan, args.applied) | {"PLAN": plan_digest(plan)},
             identity=args.identity,
-            stamp=stamp,
+            stamp=self.attempt,
             opts=after(*args.after, parent=self),
         )
-        self.gate = converge(
+        gate = converge(
             f"{plan.spec.cluster.name}-gate",
             args.machine,
             "gate",
             gate_values(plan) | {"APPLIED": node_list.wanted(plan, args.applied)},
             identity=args.identity,
-            stamp=stamp,
+            stamp=self.attempt,
             opts=after(nodes, *args.between(nodes), parent=self),
         )
         self.register_outputs({})
+        return gate
 
 
 def gate_values(plan: Plan) -> dict[str, str]:

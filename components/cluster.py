@@ -61,7 +61,8 @@ class Cluster(ComponentResource):
         }
         self._scripts: dict[str, Scripts] = {}
 
-        self._retired = self._retire()
+        acceptance = Acceptance(f"{name}-acceptance", self._plan, opts=ResourceOptions(parent=self))
+        self._retired = self._retire(acceptance.attempt)
         self.machines |= {
             node.name: args.machine(node, self._retired)
             for node in self._plan.nodes
@@ -72,8 +73,7 @@ class Cluster(ComponentResource):
         served = first if args.before is None else last
         addons = self._addons(served)
         joinable = self._workers(served, last)
-        acceptance = Acceptance(
-            f"{name}-acceptance",
+        self.gate = acceptance.prove(
             AcceptanceArgs(
                 plan=self._plan,
                 machine=self._master_machine(),
@@ -83,14 +83,12 @@ class Cluster(ComponentResource):
                 # that join by it. The last member: one on its own machine may come after masters.
                 after=(last, joinable, *tuple(self._members.values())[-1:], *addons.applied),
                 between=self._out,
-            ),
-            opts=ResourceOptions(parent=self),
+            )
         )
-        self.gate = acceptance.gate
         self.kubeconfig = self._kubeconfig()
         self.register_outputs({})
 
-    def _retire(self) -> Resource:
+    def _retire(self, attempt: Resource) -> Resource:
         """Those that stay take out who is dead or made anew, before anything else happens."""
         going = membership.going_first(self._args.before, self._plan)
         known = {node.name: node for node in (*self._plan.nodes, *self._plan.away)}
@@ -106,6 +104,7 @@ class Cluster(ComponentResource):
             endpoints=node_list.etcd_endpoints(then, [n for n in then.etcd if n.name in names]),
             identity=self._identity,
             scripts=self._bring(survivor.node, waits_for=None).copied,
+            attempt=attempt,
             parent=self,
         )
 

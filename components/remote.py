@@ -71,16 +71,15 @@ def copy_scripts(
     )
 
 
-def attempt(name: str, *, wanted: Input[str], opts: ResourceOptions) -> Output[str]:
+def attempt(name: str, *, wanted: Input[str], opts: ResourceOptions) -> pulumi.Stash:
     """A stamp that is new for every change of `wanted`, for all but a machine's first command."""
-    stash = pulumi.Stash(
+    return pulumi.Stash(
         name,
         input=uuid.uuid4().hex[:12],
         opts=ResourceOptions.merge(
             opts, ResourceOptions(ignore_changes=["input"], replacement_trigger=wanted)
         ),
     )
-    return stash.output.apply(str)
 
 
 def converge(
@@ -91,7 +90,7 @@ def converge(
     *,
     identity: Identity,
     opts: ResourceOptions,
-    stamp: Input[str] = "",
+    stamp: pulumi.Stash | Input[str] = "",
     secret: bool = False,
     leave: bool = False,
 ) -> remote.Command:
@@ -110,7 +109,10 @@ def converge(
         name,
         connection=machine.connection,
         # No update: any change runs the same idempotent phase. Short, for failures repeat it.
-        create=Output.concat(f"{run} {_REMOTE}/scripts/run.sh {phase} ", stamp),
+        create=Output.concat(
+            f"{run} {_REMOTE}/scripts/run.sh {phase} ",
+            stamp.output.apply(str) if isinstance(stamp, pulumi.Stash) else stamp,
+        ),
         delete=_leave(run, machine) if leave else None,
         stdin=Output.secret(text) if secret else text,
         logging=remote.Logging.NONE,

@@ -20,11 +20,14 @@ def retire_first(
     endpoints: str,
     identity: Identity,
     scripts: Resource,
+    attempt: Resource,
     parent: Resource,
 ) -> remote.Command:
     """Resource `<cluster>-retire`, on a master that stays, by etcd members that stay (`endpoints`).
 
     While nobody goes, nothing about it changes: it is there so that a second up has nothing to do.
+    Every change of a living cluster waits for it, and it for `attempt`, by which the list of nodes
+    is run again should this update break off.
     """
     values = {
         "GOING_MEMBERS": members(node for node in going.values() if node.is_etcd),
@@ -41,7 +44,7 @@ def retire_first(
         "retire",
         values,
         identity=identity,
-        opts=after(scripts, parent=parent, ignore=_unless(going)),
+        opts=after(scripts, attempt, parent=parent, ignore=_unless(going)),
     )
 
 

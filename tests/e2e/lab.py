@@ -57,9 +57,10 @@ def machine_sh(verb: str, *, stdin: str = "", **values: str) -> str:
     return shell(["lab/machine.sh", verb], stdin=stdin, values=values)
 
 
-def containers(lab: str) -> list[str]:
-    """Names of a lab's containers, stopped ones too."""
-    words = engine("ps", "--all", "--filter", f"label=kube-ha.lab={lab}", "--format", "{{.Names}}")
+def containers(lab: str, *, running: bool = False) -> list[str]:
+    """Names of a lab's containers, stopped ones too unless only those that run are wanted."""
+    every = [] if running else ["--all"]
+    words = engine("ps", *every, "--filter", f"label=kube-ha.lab={lab}", "--format", "{{.Names}}")
     return sorted(words.split())
 
 

@@ -112,6 +112,7 @@ class Load:
             "etcd": Client(outside, f"{slug}-etcd", "count.sh etcd", evidence),
         }
         self._looking = Client(outside, f"{slug}-members", "members.sh", evidence)
+        self._ended = False
 
     def __enter__(self) -> Load:
         inside, outside, etcd = self._counting.values()
@@ -125,6 +126,12 @@ class Load:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if not self._ended:
+            self.end()
+
+    def end(self) -> None:
+        """Let all of them end; from here on there is something to judge."""
+        self._ended = True
         for client in self._clients():
             client.stop()
         for place, seen in self.seen().items():
@@ -152,7 +159,8 @@ class Load:
                 assert gap <= longest_gap_ms, f"{place}: {seen}"
         looks = members.looks(self._looking.lines)
         assert len(looks) > 5, f"{len(looks)} looks at the members"
-        assert members.problems(looks) == []
+        problems = members.problems(looks)
+        assert not problems, "etcd was not safe at every moment:\n" + "\n".join(problems)
 
     def _clients(self) -> list[Client]:
         return [*self._counting.values(), self._looking]

@@ -89,6 +89,14 @@ class Node:
         """Switch it on again."""
         lab.machine_sh("start", LAB=self.lab, MACHINE=self.name)
 
+    def pause(self) -> None:
+        """Let it stand still."""
+        lab.machine_sh("pause", LAB=self.lab, MACHINE=self.name)
+
+    def unpause(self) -> None:
+        """Let it go on."""
+        lab.machine_sh("unpause", LAB=self.lab, MACHINE=self.name)
+
     def processes(self) -> dict[str, str]:
         """Main PID of each unit; PID and start time of each Kubernetes container."""
         return _pairs(self.run(_PROCESSES))

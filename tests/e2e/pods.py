@@ -49,7 +49,7 @@ def untouched(stack: Stack, nodes: Collection[str]) -> Iterator[None]:
         for what, was in facts.items()
         if after[node].get(what) != was
     ]
-    assert changed == [], "touched, though the edit does not concern it"
+    assert not changed, "touched, though the edit does not concern it:\n" + "\n".join(changed)
 
 
 def _alive(stack: Stack, nodes: Collection[str]) -> dict[str, dict[str, str]]:

@@ -164,9 +164,9 @@ class Stack:
         return Node(self.lab, name)
 
     def nodes(self) -> list[Node]:
-        """Every machine that is there, by name."""
+        """Every machine that runs, by name."""
         mark = f"kube-ha-{self.lab}-"
-        names = [name.removeprefix(mark) for name in lab.containers(self.lab)]
+        names = [name.removeprefix(mark) for name in lab.containers(self.lab, running=True)]
         return [self.node(name) for name in names if name != "mirror"]
 
     def kubectl(self, *words: str, context: str = "", stdin: str = "", limit_s: float = 30) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e import config
 from tests.e2e.assertions import assert_up_changes_nothing
+from tests.e2e.faults import broken_connection
 from tests.e2e.node import Node
 from tests.e2e.stack import Stack
 from tests.e2e.update import Update
@@ -27,13 +28,6 @@ _BREAK_ETCDCTL = r"""
 printf '#!/bin/sh\nexit 1\n' >/usr/local/sbin/etcdctl; chmod 755 /usr/local/sbin/etcdctl
 """  # before the right one on PATH: that one, changed by hand, would be installed again
 _MEND_ETCDCTL = "rm /usr/local/sbin/etcdctl"
-
-# The process of sshd that serves the session in which this phase runs.
-_CUT_CONNECTION = r"""
-pid=$(pgrep -o -f '[r]un.sh etcd-member')
-until [ "$(cat "/proc/$pid/comm")" = sshd ]; do pid=$(ps -o ppid= -p "$pid" | tr -d ' '); done
-kill -9 "$pid"
-"""
 
 # Bounds against waiting for what cannot come, which takes minutes; they are no measure of speed.
 _SOON_S = 120
@@ -111,7 +105,7 @@ def test_change_whose_connection_broke_is_undone(cluster: Stack) -> None:
         lambda: "" if _heartbeat(master) == "150" else f"heartbeat {_heartbeat(master)}",
         limit_s=120,
     )
-    master.run(_CUT_CONNECTION)
+    broken_connection(master, "etcd-member")
     assert update.end() != 0, update.tail()
     master.run(_MEND_ETCDCTL)
 

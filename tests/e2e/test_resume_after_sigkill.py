@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e import config
 from tests.e2e.assertions import assert_up_changes_nothing
+from tests.e2e.faults import engine_death
 from tests.e2e.stack import Stack
-from tests.e2e.update import Update
-from tests.e2e.waiting import wait_for
 
 NODES = {"master-1", "master-2", "worker-1"}
 
@@ -24,19 +23,11 @@ def stack() -> Iterator[Stack]:
 
 def test_up_after_sigkill_in_three_places_ends_in_a_healthy_cluster(stack: Stack) -> None:
     second = stack.node("master-2")
-    _kill_when(
-        stack, "preflight of machines just made", lambda up: _begun(up, "master-1-preflight")
-    )
-    _kill_when(
-        stack,
-        "etcd of the second member",
-        lambda up: _begun(up, "master-2-etcd") and second.runs("etcd"),
-    )
+    engine_death(stack, resource="test-resume-master-1-preflight")
+    engine_death(stack, resource="test-resume-master-2-etcd", until=lambda: second.runs("etcd"))
     authority = _authority(stack)
-    _kill_when(
-        stack,
-        "kubeadm init of the second master",
-        lambda up: _begun(up, "master-2-master") and second.runs("kubeadm"),
+    engine_death(
+        stack, resource="test-resume-master-2-master", until=lambda: second.runs("kubeadm")
     )
     stack.up()
     assert stack.ready() == dict.fromkeys(NODES, True)
@@ -46,25 +37,6 @@ def test_up_after_sigkill_in_three_places_ends_in_a_healthy_cluster(stack: Stack
 
 def test_second_up_changes_nothing(stack: Stack) -> None:
     assert_up_changes_nothing(stack)
-
-
-def _begun(update: Update, phase: str) -> bool:
-    return update.has_begun(f"test-resume-{phase}")
-
-
-def _kill_when(stack: Stack, place: str, reached: Callable[[Update], bool]) -> None:
-    update = stack.start_up()
-
-    def missing() -> str:
-        assert update.alive, f"ended before: {place}\n{update.tail()}"
-        return "" if reached(update) else f"not there yet: {update.tail(5)}"
-
-    try:
-        seconds = wait_for(place, missing, limit_s=300, every_s=0.1)
-    finally:
-        update.sigkill()
-    stack.measured(f"killed after {seconds:.0f} s, at: {place}")
-    stack.cancel()
 
 
 def _authority(stack: Stack) -> object:

@@ -26,15 +26,17 @@ _CLUSTER_WIDE = ("retire", "nodes")  # they remove members
 class Up:
     """One edit applied without a disturbance: the stack before it, the run, the stack after it."""
 
+    config_before: Mapping[str, object]
     config: Mapping[str, object]
     before: Engine
     run: Run
     after: Engine
 
     @classmethod
-    def of(cls, before: Engine, config: Mapping[str, object]) -> Up:
+    def of(cls, before: Engine, start: Mapping[str, object], edit: Mapping[str, object]) -> Up:
+        """The stack `before` is settled in the config `start`."""
         after = before.fork()
-        return cls(config=config, before=before, run=after.up(config), after=after)
+        return cls(config_before=start, config=edit, before=before, run=after.up(edit), after=after)
 
     def killed_at(self, change: Change) -> Engine:
         """The stack when this step is in work: all steps before it are stored, its own end is not."""

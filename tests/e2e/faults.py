@@ -1,0 +1,66 @@
+"""What goes wrong in real life, made to happen: an engine that dies, a connection that breaks, a machine that stalls, a disk that is full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tests.e2e.node import Node
+from tests.e2e.stack import Stack
+from tests.e2e.waiting import wait_for
+
+# The process of sshd that serves the session in which this phase runs.
+_SESSION = r"""
+pid=$(pgrep -o -f "[r]un.sh $PHASE( |$)")
+until [ "$(cat "/proc/$pid/comm")" = sshd ]; do pid=$(ps -o ppid= -p "$pid" | tr -d ' '); done
+kill -9 "$pid"
+"""
+
+
+def engine_death(stack: Stack, *, resource: str, until: Callable[[], bool] = lambda: True) -> None:
+    """An up whose engine is killed once the step of this resource has begun and `until` is true.
+
+    Plugins and what runs on nodes are left alone, as by an out-of-memory killer. The lock that the engine leaves is
+    taken away.
+    """
+    update = stack.start_up()
+
+    def missing() -> str:
+        assert update.alive, f"the up ended before it came to {resource}\n{update.tail()}"
+        reached = update.has_begun(resource) and until()
+        return "" if reached else f"not there yet: {update.tail(5)}"
+
+    try:
+        seconds = wait_for(f"step of {resource}", missing, limit_s=300, every_s=0.1)
+    finally:
+        update.sigkill()
+    stack.measured(f"engine killed after {seconds:.0f} s, at {resource}")
+    stack.cancel()
+
+
+def broken_connection(node: Node, phase: str) -> None:
+    """The SSH session in which this phase runs on the node breaks, as by a network that fails."""
+    node.run(f"PHASE={phase}{_SESSION}")
+
+
+@contextmanager
+def stall(node: Node) -> Iterator[None]:
+    """The machine stands still, and is not even silent as a dead one is: connections to it stay open."""
+    node.pause()
+    try:
+        yield
+    finally:
+        node.unpause()
+
+
+@contextmanager
+def full_disk(node: Node, folder: str) -> Iterator[None]:
+    """Not a byte more can be written below this folder, which is empty at first and of a disk of its own."""
+    node.run(
+        f"mkdir -p {folder} && mount -t tmpfs -o size=64k tmpfs {folder} && "
+        f"{{ cat /dev/zero >{folder}/filler 2>/dev/null || true; }}"
+    )
+    try:
+        yield
+    finally:
+        node.run(f"umount -l {folder}")
