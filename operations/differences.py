@@ -203,10 +203,10 @@ def _artefacts(found: Machine, wanted: Expected) -> Iterator[Difference]:
 
 
 def _scripts(found: Machine, wanted: Expected) -> Iterator[Difference]:
-    for phase, sum_ in wanted.scripts.items():
-        if found.scripts.get(phase) != sum_:
-            text = f"its copy of the {phase} script is of another version"
-            yield Difference(kind="script", subject=phase, text=text, do=AGAIN)
+    for name, sum_ in wanted.scripts.items():
+        if found.scripts.get(name) != sum_:
+            text = f"its copy of the script {name} is another one than this program's"
+            yield Difference(kind="script", subject=name, text=text, do=AGAIN)
 
 
 def _clock(skew_s: float) -> Iterator[Difference]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from stacks import certificates, desired, phases
@@ -17,7 +18,7 @@ Renewal = Literal["up", "kubelet", "never"]  # who renews a certificate
 CA = "/etc/kube-ha/ca.crt"  # the cluster's, public, on every node of Kubernetes
 _KUBECONFIGS = ("admin", "super-admin", "controller-manager", "scheduler")
 _KUBELET = "/var/lib/kubelet/pki/kubelet-client-current.pem"
-_PHASES = ("node", "leave")  # what the node's own copy of the scripts is for
+_PHASES = ("node", "leave")  # written by the first, and there for the second, by hand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ class Expected:
     artefacts: Mapping[str, str]  # the sum they are installed by
     settled: tuple[str, ...]  # marks of finished work
     certificates: Mapping[str, Renewal]
-    scripts: Mapping[str, str]  # sum by phase
+    scripts: Mapping[str, str]  # SHA-256 by file name
     applied: str  # what the node announces; empty: not known here
 
     def owns(self, owner: str) -> bool:
@@ -59,7 +60,7 @@ def of(plan: Plan, node: Node, *, files: Mapping[str, File], ca: str, cluster_id
         artefacts=_artefacts(node, files),
         settled=("master", "kubeadm", "certificates") if node.is_master else (),
         certificates=_certificates(plan, node),
-        scripts={phase: phases.script_sum(phase) for phase in _PHASES},
+        scripts=_scripts(),
         applied=_applied(plan, node, files, ca),
     )
 
@@ -108,6 +109,15 @@ def _certificates(plan: Plan, node: Node) -> dict[str, Renewal]:
     if node.in_kubernetes:
         found |= {_KUBELET: "kubelet", CA: "never"}
     return found
+
+
+@cache
+def _scripts() -> dict[str, str]:
+    names = {"run.sh", *(name for phase in _PHASES for name in phases.parts(phase))}
+    return {
+        name: hashlib.sha256((phases.FOLDER / name).read_bytes()).hexdigest()
+        for name in sorted(names)
+    }
 
 
 def _applied(plan: Plan, node: Node, files: Mapping[str, File], ca: str) -> str:

@@ -75,7 +75,7 @@ class Machine:
     artefacts: Mapping[str, str]  # the sum they were installed by
     touched: frozenset[str]  # artefacts whose files are no longer as installed
     certificates: Mapping[str, Certificate | None]  # None: missing or no certificate
-    scripts: Mapping[str, str]  # sum by phase
+    scripts: Mapping[str, str]  # SHA-256 by file name, or missing
     disk_free_kib: int | None
     disk_total_kib: int | None
     balancer: Mapping[str, str]  # HAProxy's word by master: UP, DOWN ...

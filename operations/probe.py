@@ -103,7 +103,7 @@ def values(node: Node, wanted: Expected) -> dict[str, str]:
         "PROGRAMS": " ".join(wanted.programs),
         "ARTEFACTS": " ".join(wanted.artefacts),
         "SETTLED": " ".join(wanted.settled),
-        "PHASES": " ".join(wanted.scripts),
+        "SCRIPTS": " ".join(wanted.scripts),
     }
 
 

@@ -19,10 +19,15 @@ _SOURCED = re.compile(rb'^source "\$here/([a-z-]+\.sh)"$', re.MULTILINE)
 @cache
 def script_sum(phase: str) -> str:
     """Short hash of the scripts one phase is made of; run.sh compares it on the node."""
-    own = (FOLDER / f"{phase}.sh").read_bytes()
-    shared = [(FOLDER / name.decode()).read_bytes() for name in _SOURCED.findall(own)]
-    text = b"".join([(FOLDER / "lib.sh").read_bytes(), own, *shared])
+    text = b"".join((FOLDER / name).read_bytes() for name in parts(phase))
     return hashlib.sha256(text).hexdigest()[:16]
+
+
+@cache
+def parts(phase: str) -> tuple[str, ...]:
+    """Names of the files that one phase is made of, run.sh apart, in the order of their sum."""
+    sourced = _SOURCED.findall((FOLDER / f"{phase}.sh").read_bytes())
+    return ("lib.sh", f"{phase}.sh", *(name.decode() for name in sourced))
 
 
 def digest(*texts: str) -> str:

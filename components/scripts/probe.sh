@@ -2,7 +2,7 @@
 # Tells what is on this machine, and changes nothing: writes no file, starts nothing, holds no lock. Every question has a limit, and one that
 # fails is an answer too. `make drift` and `make status` run it over plain SSH; operations/facts.py reads the lines: a word, its fields, tabs between.
 # Values: ASK (words: machine, balancer, master, member; or cluster, which any master answers), ADDRESS; lists, a line each: FILES (paths),
-#   CERTIFICATES (paths of PEM files and kubeconfigs); words: UNITS, PROGRAMS, ARTEFACTS (names of marks), SETTLED (names of marks), PHASES.
+#   CERTIFICATES (paths of PEM files and kubeconfigs); words: UNITS, PROGRAMS, ARTEFACTS (names of marks), SETTLED (names of marks), SCRIPTS (file names).
 say() { # say WORD FIELD...
   local fields=("${@//[$'\t\n']/ }") IFS=$'\t'
   printf '%s\n' "${fields[*]}"
@@ -128,10 +128,13 @@ certificates() {
   done <<<"$CERTIFICATES"
 }
 
+# The node's own copy, by which it can be wiped by hand.
 scripts() {
-  local phase folder=/usr/local/lib/kube-ha
-  for phase in $PHASES; do
-    say script "$phase" "$(cat "$folder/lib.sh" "$folder/$phase.sh" 2>/dev/null | sha256sum | cut -c1-16)" || true # a file that is missing makes another sum
+  local name sum
+  for name in $SCRIPTS; do
+    sum=missing
+    if [[ -f /usr/local/lib/kube-ha/$name ]]; then sum=$(sha256sum <"/usr/local/lib/kube-ha/$name" | cut -d' ' -f1); fi
+    say script "$name" "$sum"
   done
 }
 

@@ -72,7 +72,8 @@ def look(stack: Stack, tool: str, *words: str) -> tuple[int, str]:
         timeout=180,
         check=False,
     )
-    (stack.evidence / f"{tool}.txt").write_text(done.stdout)
+    number = len(list(stack.evidence.glob("look-*"))) + 1
+    (stack.evidence / f"look-{number:02d}-{tool}.txt").write_text(done.stdout)
     return done.returncode, done.stdout
 
 

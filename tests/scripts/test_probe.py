@@ -194,7 +194,7 @@ EVERYTHING = {
     "PROGRAMS": "kubelet no-such-program",
     "ARTEFACTS": "runc",
     "SETTLED": "master",
-    "PHASES": "node leave",
+    "SCRIPTS": "lib.sh no-such.sh",
 }
 COMMANDS = ("systemctl", "kubelet", "socat", "curl", "etcdctl", "kubectl")
 

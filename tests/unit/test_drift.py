@@ -187,8 +187,8 @@ CASES: list[tuple[str, Edits, list[tuple[str, str, str]]]] = [
     ),
     (
         "worker-1",
-        {"script\tnode": line("script", "node", "ffff")},
-        [("script", "its copy of the node script is of another version", AGAIN)],
+        {"script\twipe.sh": line("script", "wipe.sh", "ffff")},
+        [("script", "its copy of the script wipe.sh is another one than this program's", AGAIN)],
     ),
     (
         "worker-1",
