@@ -41,18 +41,18 @@ def main() -> int:
     with Stack("bench", wanted) as stack:
         for round_ in range(1, options.n + 1):
             tool.append(stack.up().seconds)
-            _say(f"round {round_} of {options.n}: pulumi up   {tool[-1]:6.1f} s")
+            say(f"round {round_} of {options.n}: pulumi up   {tool[-1]:6.1f} s")
             deployment = stack.export()
             if round_ == 1:
                 idle = [stack.up().seconds for _ in range(NOTHING_TO_DO_RUNS)]
                 state = json.loads(stack.state_file.read_text())
             stack.destroy()
             bare.append(_replayed(deployment, parallel))
-            _say(f"round {round_} of {options.n}: bare path   {bare[-1]:6.1f} s")
+            say(f"round {round_} of {options.n}: bare path   {bare[-1]:6.1f} s")
             lab.free(NAME)
         floor = _floor(stack)
     nodes = options.masters + options.workers
-    print(f"\nMachine: {_machine()}; n = {options.n}; parallel {parallel}; {nodes} nodes")
+    print(f"\nMachine: {machine()}; n = {options.n}; parallel {parallel}; {nodes} nodes")
     print(f"  pulumi up        median {_median(tool)}   {_listed(tool)}")
     print(f"  bare path        median {_median(bare)}   {_listed(bare)}")
     ratio = statistics.median(tool) / statistics.median(bare)
@@ -121,7 +121,7 @@ def _print_state(state: Mapping[str, Mapping[str, Mapping[str, list[dict[str, ob
         print(f"    {node:<14} {len(sizes):4d} resources, {sum(sizes):8d} bytes")
 
 
-def _machine() -> str:
+def machine() -> str:
     memory_kib = int(Path("/proc/meminfo").read_text().split()[1])
     return f"{os.cpu_count()} cores, {memory_kib / 2**20:.0f} GiB, Linux {platform.release()}"
 
@@ -134,7 +134,7 @@ def _listed(values: Sequence[float]) -> str:
     return "(" + ", ".join(f"{value:.1f}" for value in values) + ")"
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} bench   {text}", flush=True)
 
 

@@ -117,11 +117,17 @@ fetch() {
     [[ -n $sum ]] || die "no SHA-256 of ${url##*/} in ${2#published:}" "report the address, or set a mirror"
   fi
   mkdir -p "${path%/*}"
-  answer=$(curl -fsSL --proto '=http,https' "${redirects[@]}" --connect-timeout 10 --retry 4 --retry-delay 1 --retry-connrefused --max-time 900 -o "$path.part" "$url" 2>&1) ||
-    die "cannot download $url: $answer" "see that $NODE reaches that address (mirror, proxy, firewall), then run pulumi up again"
+  answer=$(curl -fsSL --proto '=http,https' "${redirects[@]}" --connect-timeout 10 --retry 4 --retry-delay 1 --retry-connrefused --max-time 900 -o "$path.part" "$url" 2>&1) || not_fetched $? "$url" "$path" "$answer"
   is=$(sha256sum <"$path.part")
   [[ ${is%% *} == "$sum" ]] || die "$url has sha256 ${is%% *}, wanted $sum" "do not use this file: find out who changed it, or make the bundle again"
   mv -f "$path.part" "$path"
+}
+
+not_fetched() { # not_fetched STATUS URL PATH ANSWER
+  local todo="see that $NODE reaches that address (mirror, proxy, firewall), then run pulumi up again"
+  # 23: what came could not be written.
+  if (($1 == 23)); then todo="make room in ${3%/*} ($(df -h --output=avail "${3%/*}" 2>/dev/null | tail -n 1 | xargs) left), then run pulumi up again"; fi
+  die "cannot download $2: $4" "$todo"
 }
 
 # installed NAME SUM: is this very artefact in place, as it was put there?

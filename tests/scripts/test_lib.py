@@ -198,6 +198,15 @@ def test_fetch_names_the_address_that_does_not_answer(shell: Shell) -> None:
     shell.stub("curl", 'echo "could not resolve" >&2; exit 6')
     out = shell.run(f'fetch http://mirror/thing {SUM} "$PWD/thing"; echo used', fails=True)
     assert "cannot download http://mirror/thing: could not resolve" in out
+    assert "reaches that address" in out
+    assert "used" not in out
+
+
+def test_fetch_names_the_disk_that_is_full(shell: Shell) -> None:
+    shell.stub("curl", 'echo "(23) Failure writing output" >&2; exit 23')
+    out = shell.run('fetch http://mirror/thing 00 "$PWD/a/thing"; echo used', fails=True)
+    assert "cannot download http://mirror/thing: (23) Failure writing output" in out
+    assert f"do: make room in {shell.folder}/a (" in out
     assert "used" not in out
 
 
