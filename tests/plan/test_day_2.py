@@ -1,0 +1,180 @@
+"""Every row of docs/day-2.md: the edit changes the resources it names, the words name the same nodes, one more up nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from stacks import memory, report, transition
+from stacks.report import Report
+from tests.plan.registration import Run
+from tests.plan.settled import Stacks, assert_exactly
+from tests.unit.configs import adopted, host_key, lab, planned
+
+PAGE = Path(__file__).parents[2] / "docs" / "day-2.md"
+MASTERS = frozenset({"master-1", "master-2", "master-3"})
+WORKERS = frozenset({"worker-1", "worker-2"})
+ALL = MASTERS | WORKERS
+
+Edit = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One edit of a row."""
+
+    edit: Edit
+    touched: frozenset[str]  # nodes with resources that change
+    before: Edit = field(default_factory=dict)
+    named: frozenset[str] = frozenset()  # of the cluster: what the page says that preview shows
+    given: bool = False  # on adopted machines
+
+
+def states(**said: str) -> Edit:
+    return {f"nodes/{name.replace('_', '-')}": {"state": what} for name, what in said.items()}
+
+
+def names(*given: str) -> frozenset[str]:
+    return frozenset(given)
+
+
+GATE = names("nodes", "gate")
+SEPARATE = {"pools.etcd": {"roles": ["etcd"], "count": 3}, "pools.master.roles": ["master"]}
+ETCD = names("etcd-1", "etcd-2", "etcd-3")
+FIVE = {"pools.master.count": 5}
+
+ROWS: dict[str, list[Row]] = {
+    "add a worker": [
+        Row(edit={"pools.worker.count": 3}, touched=names("worker-3"), named=GATE | {"join-token"}),
+    ],
+    "remove a worker": [
+        Row(edit={"pools.worker.count": 1}, touched=names("worker-2"), named=GATE),
+    ],
+    "label or taint nodes": [
+        Row(edit={"pools.worker.labels": {"disk": "nvme"}}, touched=names(), named=GATE),
+        Row(edit={"nodes.master-1.taints": [{"key": "a", "effect": "NoSchedule"}]}, touched=names(), named=GATE),
+    ],
+    "name the zones": [
+        Row(edit={"pools.worker.zones": ["a", "b"]}, touched=names(), named=GATE | {"addon-coredns"}),
+    ],
+    "grow 1 to 3 or 5 masters": [
+        Row(before={"pools.master.count": 1}, edit={"pools.master.count": 3}, touched=ALL, named=GATE),
+        Row(edit=FIVE, touched=ALL | {"master-4", "master-5"}, named=GATE),
+    ],
+    "remove masters, 5 to 3 to 1": [
+        Row(before=FIVE, edit={"pools.master.count": 3}, touched=ALL | {"master-4", "master-5"}, named=GATE),
+        Row(edit={"pools.master.count": 1}, touched=ALL, named=GATE),
+    ],
+    "remove a certain node, the first master too": [
+        Row(edit=states(master_1="removed"), touched=ALL, named=GATE),
+        Row(edit=states(worker_1="removed"), touched=names("worker-1"), named=GATE),
+        Row(edit=states(worker_1="removed"), touched=names("worker-1"), named=GATE, given=True),
+    ],
+    "replace a dead machine": [
+        Row(edit={**states(worker_1="lost"), "pools.worker.count": 3}, touched=names("worker-1", "worker-3"), named=GATE | {"retire", "join-token"}),
+        Row(edit={**states(master_2="lost"), "pools.master.count": 4}, touched=ALL | {"master-4"}, named=GATE | {"retire"}),
+    ],
+    "rebuild a node under its name": [
+        Row(edit={"nodes/worker-1": {"generation": 2}}, touched=names("worker-1"), named=GATE | {"retire", "join-token"}),
+        Row(edit={"nodes/worker-1": {"generation": 2}, "pools.worker.hosts.0.hostKey": host_key(900)}, touched=names("worker-1"), named=GATE | {"retire"}, given=True),
+    ],
+    "keep a node free of new pods": [
+        Row(edit=states(worker_1="maintenance"), touched=names(), named=GATE),
+    ],
+    "take a node out and keep the machine": [
+        Row(edit=states(worker_1="decommissioned"), touched=names("worker-1"), named=GATE | {"worker-1-decommission"}),
+    ],
+    "move etcd to machines of its own, or back": [
+        Row(edit=SEPARATE, touched=MASTERS | ETCD, named=GATE | {"master-1-etcd-absent"}),
+        Row(before=SEPARATE, edit={}, touched=MASTERS | ETCD, named=GATE),
+    ],
+    "change user, port or host key of machines": [
+        Row(edit={"machines.ssh.user": "ops", "machines.ssh.port": 2222}, touched=ALL, given=True),
+        Row(edit={"pools.worker.hosts.0.hostKey": host_key(900), "allow": ["host-key/worker-1"]}, touched=names("worker-1"), given=True),
+    ],
+    "change a flag, the audit policy, feature gates, leader election; users of an identity provider (`oidc`); Pod Security Standards (`podSecurity`)": [
+        Row(edit={"controlPlane.apiServerArgs": {"v": "4"}}, touched=MASTERS, named=GATE | {"master-1-master"}),
+        Row(edit={"controlPlane.audit": {"enabled": False}}, touched=MASTERS, named=GATE),
+        Row(edit={"controlPlane.featureGates": {"SomeGate": True}}, touched=MASTERS, named=GATE),
+        Row(edit={"controlPlane.leaderElection.retryPeriodS": 3}, touched=MASTERS, named=GATE),
+        Row(edit={"controlPlane.podSecurity": {"enforce": "baseline"}}, touched=MASTERS, named=GATE),
+        Row(edit={"controlPlane.oidc": {"issuerUrl": "https://id.example.com", "clientId": "kubernetes"}}, touched=MASTERS, named=GATE),
+    ],
+    "tune etcd": [
+        Row(edit={"etcd.snapshotCount": 20000}, touched=MASTERS, named=GATE | {"master-1-etcd"}),
+    ],
+    "tune the way to the API": [
+        Row(edit={"loadBalancing.maxConnections": 8000}, touched=ALL, named=GATE | {"worker-1-node"}),
+    ],
+    "change mirrors of registries, containerd's log or downloads": [
+        Row(edit={"runtime.registryMirrors": {"docker.io": ["https://mirror.example.com"]}}, touched=ALL, named=GATE | {"worker-1-node"}),
+    ],
+    "change kubelet settings": [
+        Row(edit={"kubelet.maxPods": 60}, touched=ALL, named=GATE | {"master-1-master", "worker-1-node"}),
+    ],
+    "run everything again (drift)": [
+        Row(edit={"converge.generation": 2}, touched=ALL, named=GATE | {"addon-flannel"}),
+    ],
+}  # fmt: skip
+
+
+def of_page() -> list[str]:
+    """First column of the page's first table."""
+    table = PAGE.read_text().partition("| I want to |")[2].partition("\n\n")[0]
+    return [row.split(" | ")[0].strip("| ") for row in table.splitlines()[2:]]
+
+
+def test_every_row_of_the_page_has_its_edits_here() -> None:
+    assert of_page() == list(ROWS)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, id=f"{title[:40]}, {number}")
+        for title, rows in ROWS.items()
+        for number, row in enumerate(rows, 1)
+    ],
+)
+def test_a_row_changes_what_the_page_says_and_the_words_name_the_same_nodes(
+    stacks: Stacks, row: Row
+) -> None:
+    make = adopted if row.given else lab
+    before, after = make(row.before), make(row.edit)
+    engine, _ = stacks.settled(before)
+    run = engine.up(after)
+    cluster = "prod" if row.given else "dev"
+    assert nodes_of(run, cluster) == set(row.touched)
+    changed = {change.name for change in run.changes}
+    assert {f"{cluster}-{name}" for name in row.named} <= changed
+    said = told(before, after)
+    assert spoken_of(said) == set(row.touched)
+    assert not said.is_empty
+    assert_exactly(engine.up(after), [])
+    assert told(after, after).is_empty
+
+
+def nodes_of(run: Run, cluster: str) -> set[str]:
+    """Nodes whose own resources change, their certificates too."""
+    mark = re.compile(rf"{cluster}-(?:pki-)?((?:master|worker|etcd)-[0-9]+)-")
+    return {found[1] for change in run.changes if (found := mark.match(change.name))}
+
+
+def told(before: Mapping[str, object], after: Mapping[str, object]) -> Report:
+    known = memory.read(json.loads(json.dumps(memory.of(planned(before)))))
+    wanted = planned(after)
+    return report.report(known, wanted, transition.check(known, wanted))
+
+
+def spoken_of(said: Report) -> set[str]:
+    """Nodes that the words say something happens on; labels and cordons are set from a master."""
+    return {
+        node.name
+        for node in said.changes.nodes
+        if any(action.phase not in ("nodes", "first") for action in node.actions)
+    }
