@@ -85,7 +85,8 @@ def _own(node: Node, found: Found, wanted: Expected) -> Iterator[Difference]:
         return
     owner = found.machine.owner
     text = f'belongs to "{owner}" (cluster, id, node)' if owner else "is no machine of a cluster"
-    do = f"release it there, or give {node.name} another machine" if owner else AGAIN
+    anew = f"{UP}; if it was made anew, raise nodes.{node.name}.generation and run it again"
+    do = f"release it there, or give {node.name} another machine" if owner else anew
     yield Difference(kind="owner", subject="owner", text=text, do=do)
 
 

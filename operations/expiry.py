@@ -39,7 +39,7 @@ def administrator(
 
 def _gone(kind: Renewal) -> str:
     if kind == "kubelet":
-        return "take the node out of the config, run pulumi up, then add it again"
+        return "raise nodes.<name>.generation of this node and run pulumi up: it is made anew"
     return RAISE
 
 

@@ -176,7 +176,7 @@ def of_cluster(plan: Plan, findings: Findings) -> Iterator[Difference]:
     for member in listed or ():
         if member.peer_url not in wanted:
             name = member.name or "without a name"
-            text = f"etcd member {name} at {member.peer_url} is not in the config"
+            text = f"etcd member {name} at {member.peer_url} is {_not_wanted(plan, name)}"
             do = f"{RAISE}: it is removed when the others keep a quorum"
             yield Difference(kind="etcd-member", subject=member.peer_url, text=text, do=do)
     if findings.cluster is None:
@@ -190,14 +190,20 @@ def of_cluster(plan: Plan, findings: Findings) -> Iterator[Difference]:
         yield Difference(kind="settings", subject="kubeadm-config", text=text, do=RAISE)
 
 
+def _not_wanted(plan: Plan, name: str) -> str:
+    """Why a name is no member: the config does not have it, or not as one."""
+    state = next((node.state for node in plan.away if node.name == name), None)
+    return f"{state} by the config" if state else "not in the config"
+
+
 def _strangers(plan: Plan, findings: Findings) -> Iterator[Difference]:
     cluster = findings.cluster
     if cluster is None:
         return
     known = {node.name for node in plan.nodes if node.in_kubernetes}
     for name in sorted(cluster.nodes.keys() - known):
-        text = f"Node {name} is in the cluster, but not in the config"
-        do = f"add it to the config, or {RAISE}: it is drained and deleted"
+        text = f"Node {name} is in the cluster, but {_not_wanted(plan, name)}"
+        do = f"say in the config that it is wanted, or {RAISE}: it is drained and deleted"
         yield Difference(kind="stranger", subject=name, text=text, do=do)
     addresses = {node.address for node in plan.masters}
     for address in sorted(cluster.endpoints - addresses):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from stacks import memory
 from stacks.plan import Plan
 
 # Of the memory: values by path that an up has to change before the machines can be as planned.
 _SECTIONS = ("config", "versions", "scripts")
+_MADE = ("rendered",)  # follows from the others, unless this program makes something else of them
 
 
 def pending(remembered: Mapping[str, object] | None, plan: Plan) -> list[str]:
@@ -18,12 +19,18 @@ def pending(remembered: Mapping[str, object] | None, plan: Plan) -> list[str]:
     if remembered.get("format") != memory.FORMAT:
         return ["the last up was that of another version of this program"]
     now = memory.of(plan)
-    was = {key: value for key in _SECTIONS for key, value in _flat(remembered.get(key), key)}
-    is_ = {key: value for key in _SECTIONS for key, value in _flat(now[key], key)}
+    return _differing(remembered, now, _SECTIONS) or _differing(remembered, now, _MADE)
+
+
+def _differing(
+    was: Mapping[str, object], now: Mapping[str, object], sections: Sequence[str]
+) -> list[str]:
+    before = {path: value for key in sections for path, value in _flat(was.get(key), key)}
+    after = {path: value for key in sections for path, value in _flat(now[key], key)}
     return [
-        _line(path, is_.get(path), was.get(path))
-        for path in sorted(was.keys() | is_.keys())
-        if was.get(path) != is_.get(path)
+        _line(path, after.get(path), before.get(path))
+        for path in sorted(before.keys() | after.keys())
+        if before.get(path) != after.get(path)
     ]
 
 
@@ -41,6 +48,8 @@ def _line(path: str, now: object, was: object) -> str:
     section, _, rest = path.partition(".")
     if section == "scripts":
         return f"script {rest}: another version"
+    if section == "rendered":
+        return f"{rest}: made otherwise by this version of the program"
     name = rest if section == "config" else f"version of {rest}"
     return f"{name}: {_word(now)}, applied was {_word(was)}"
 

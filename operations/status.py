@@ -53,6 +53,7 @@ def screen(seen: Look) -> list[str]:
         _cluster(seen, view),
         "",
         *(table(view.nodes) if len(view.nodes) <= _SCREEN else _pools(view.nodes)),
+        *_away(seen.plan),
         "",
         etcd(seen.plan, view.etcd),
         _balancers(seen.plan, view),
@@ -123,6 +124,14 @@ def _pools(nodes: Sequence[NodeState]) -> Iterator[str]:
         yield from table(bad[:_SCREEN])
     if len(bad) > _SCREEN:
         yield f"and {len(bad) - _SCREEN} more that are not fine"
+
+
+def _away(plan: Plan) -> Iterator[str]:
+    """Machines that are known, and no part of the cluster."""
+    if plan.away:
+        words = [f"{node.name} {node.state}" for node in plan.away[:_SCREEN]]
+        more = f" and {len(plan.away) - _SCREEN} more" if len(plan.away) > _SCREEN else ""
+        yield f"away by the config: {', '.join(words)}{more}"
 
 
 def etcd(plan: Plan, found: Etcd) -> str:

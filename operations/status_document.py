@@ -22,6 +22,7 @@ def document(seen: Look) -> dict[str, object]:
             "trouble": findings.trouble or None,
         },
         "nodes": {one.node.name: _node(one) for one in view.nodes},
+        "away": {node.name: node.state for node in seen.plan.away},
         "etcd": _etcd(view.etcd),
         "loadBalancers": {
             "told": view.balancers,

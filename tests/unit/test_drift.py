@@ -220,7 +220,13 @@ CASES: list[tuple[str, Edits, list[tuple[str, str, str]]]] = [
     (
         "worker-1",
         {"owner": line("owner", ""), "program\trunc": line("program", "runc", "missing")},
-        [("owner", "is no machine of a cluster", AGAIN)],
+        [
+            (
+                "owner",
+                "is no machine of a cluster",
+                "run pulumi up; if it was made anew, raise nodes.worker-1.generation and run it again",
+            )
+        ],
     ),
     (
         "worker-1",
@@ -338,6 +344,13 @@ def test_an_administrators_file_that_is_kept_elsewhere_is_not_missed() -> None:
     ]
 
 
+def test_a_kubelet_without_its_certificate_is_made_anew() -> None:
+    missing = {f"certificate\t{KUBELET_PEM}": line("certificate", KUBELET_PEM, "missing")}
+    ((_, text, do),) = of_machine("worker-1", missing)
+    assert text == f"{KUBELET_PEM} holds no certificate"
+    assert do == "raise nodes.<name>.generation of this node and run pulumi up: it is made anew"
+
+
 NODE = 'node\t{}\tTrue\t\tv{}\tcontainerd://{}\t{{"kube-ha.io/applied": "{}"{}}}'
 
 
@@ -422,6 +435,15 @@ def test_what_belongs_to_no_node_is_told_of_the_cluster(
     report = look(PLAN, of_cluster=edits).report
     assert report.count == 1
     assert [(one.kind, one.text) for one in report.cluster] == [told]
+
+
+def test_a_node_that_was_lost_and_came_back_is_told_as_that() -> None:
+    plan = planned(lab({"nodes": {"worker-2": {"state": "lost"}}}))
+    seen = look(plan, of_cluster={"node\tworker-2": node_line("worker-2")})
+    assert [one.text for one in seen.report.cluster] == [
+        "Node worker-2 is in the cluster, but lost by the config"
+    ]
+    assert "worker-2" not in seen.report.nodes
 
 
 def with_members(listed: str, but: Edits | None = None) -> dict[str, Edits]:

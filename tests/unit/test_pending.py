@@ -65,5 +65,18 @@ def test_another_version_of_the_program_is_told_too() -> None:
     ]
 
 
+def test_what_this_program_makes_otherwise_of_the_same_config_is_told() -> None:
+    known = remembered({})
+    rendered = known["rendered"]
+    assert isinstance(rendered, dict)
+    rendered["worker"]["node HAPROXY_CFG"] = "ffff"
+    told = "worker.node HAPROXY_CFG: made otherwise by this version of the program"
+    assert pending(known, planned(lab())) == [told]
+    # What an edit makes otherwise goes without saying.
+    assert pending(known, planned(lab({"kubelet": {"maxPods": 50}}))) == [
+        "kubelet.maxPods: 50, applied was 110"
+    ]
+
+
 def test_without_a_success_all_is_to_be_applied() -> None:
     assert pending(None, planned(lab())) == ["the stack remembers no up that came to its end"]

@@ -85,6 +85,14 @@ def test_a_machine_still_to_be_made_is_told() -> None:
     )
 
 
+def test_nodes_that_are_away_are_named() -> None:
+    states = {"worker-1": {"state": "lost"}, "worker-2": {"state": "decommissioned"}}
+    seen = look(planned(lab({"nodes": states})))
+    lines = status.screen(seen)
+    assert lines[6] == "away by the config: worker-1 lost, worker-2 decommissioned"
+    assert document(seen)["away"] == {"worker-1": "lost", "worker-2": "decommissioned"}
+
+
 def test_machines_of_etcd_alone_are_ready_when_they_know_a_leader() -> None:
     plan = planned(
         lab({"pools.etcd": {"roles": ["etcd"], "count": 3}, "pools.master.roles": ["master"]})
@@ -181,6 +189,6 @@ def test_programs_get_the_same_in_stable_keys() -> None:
     assert told["etcd"]["canLose"] == 1
     assert told["firstCertificateToEnd"]["days"] == 300
     assert sorted(told) == [
-        "api", "cluster", "clusterDifferences", "differences", "endpoint", "etcd",
+        "api", "away", "cluster", "clusterDifferences", "differences", "endpoint", "etcd",
         "firstCertificateToEnd", "kubernetes", "loadBalancers", "nodes", "notApplied", "stack",
     ]  # fmt: skip
