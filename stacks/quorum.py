@@ -33,11 +33,6 @@ def quorum(voters: int) -> int:
     return voters // 2 + 1
 
 
-def tolerated(voters: int) -> int:
-    """How many of so many voters may be lost while writes go on."""
-    return voters - quorum(voters) if voters else 0
-
-
 def steps(
     before: Sequence[str],
     after: Sequence[str],
