@@ -5,14 +5,11 @@ Changes nothing. Exit codes: 0 all is as planned, 1 something differs, 2 could n
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 
 from operations import look
 from operations.differences import Report
-from operations.engine import StackError
 from operations.hints import Difference
 from operations.look import Look
 from stacks.plan import Node
@@ -22,20 +19,14 @@ _SHOWN = 5  # edits that were not applied yet; more are counted
 
 def main(arguments: list[str]) -> int:
     """Print a table of all machines and what differs on each, or the same as JSON."""
-    parser = argparse.ArgumentParser(prog="python -m operations.drift", description=__doc__)
-    parser.add_argument("stack", help="name of the stack, as dev for Pulumi.dev.yaml")
-    parser.add_argument("--json", action="store_true", help="for programs: docs/day-2.md")
-    said = parser.parse_args(arguments)
-    try:
-        seen = look.take(said.stack)
-    except StackError as error:
-        sys.stderr.write(f"ERROR {error}\n")
-        return 2
-    if said.json:
-        print(json.dumps(document(seen), indent=2))
-    else:
-        print("\n".join([*head(seen), *table(seen.plan.nodes, seen.report)]))
-    return code(seen)
+    return look.tell(
+        arguments,
+        name="drift",
+        about=__doc__,
+        document=document,
+        lines=lambda seen: [*head(seen), *table(seen.plan.nodes, seen.report)],
+        code=code,
+    )
 
 
 def code(seen: Look) -> int:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from operations import differences, pending, probe, stack
 from operations.differences import Report
+from operations.engine import StackError
 from operations.probe import Findings
 from stacks.plan import Plan
 
@@ -33,3 +38,26 @@ def take(name: str) -> Look:
         not_applied=tuple(pending.pending(found.remembered, found.plan)),
         now=now,
     )
+
+
+def tell(
+    arguments: Sequence[str],
+    *,
+    name: str,
+    about: str | None,
+    document: Callable[[Look], Mapping[str, object]],
+    lines: Callable[[Look], Sequence[str]],
+    code: Callable[[Look], int],
+) -> int:
+    """Look at the stack that is named, print lines or JSON. The exit code: 2 without a look."""
+    parser = argparse.ArgumentParser(prog=f"python -m operations.{name}", description=about)
+    parser.add_argument("stack", help="name of the stack, as dev for Pulumi.dev.yaml")
+    parser.add_argument("--json", action="store_true", help="for programs: docs/day-2.md")
+    said = parser.parse_args(arguments)
+    try:
+        seen = take(said.stack)
+    except StackError as error:
+        sys.stderr.write(f"ERROR {error}\n")
+        return 2
+    print(json.dumps(document(seen), indent=2) if said.json else "\n".join(lines(seen)))
+    return code(seen)

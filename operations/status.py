@@ -5,14 +5,11 @@ Exit codes: 0 looked, whatever there was to see; 2 could not look.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from operations import look, overview
-from operations.engine import StackError
 from operations.look import Look
 from operations.overview import Etcd, NodeState, Overview
 from operations.status_document import document
@@ -25,20 +22,14 @@ _MIB = 1024**2
 
 def main(arguments: list[str]) -> int:
     """Print the screen, or the same as JSON."""
-    parser = argparse.ArgumentParser(prog="python -m operations.status", description=__doc__)
-    parser.add_argument("stack", help="name of the stack, as dev for Pulumi.dev.yaml")
-    parser.add_argument("--json", action="store_true", help="for programs: docs/day-2.md")
-    said = parser.parse_args(arguments)
-    try:
-        seen = look.take(said.stack)
-    except StackError as error:
-        sys.stderr.write(f"ERROR {error}\n")
-        return 2
-    if said.json:
-        print(json.dumps(document(seen), indent=2))
-    else:
-        print("\n".join(screen(seen)))
-    return code(seen)
+    return look.tell(
+        arguments,
+        name="status",
+        about=__doc__,
+        document=document,
+        lines=screen,
+        code=code,
+    )
 
 
 def code(seen: Look) -> int:
