@@ -154,3 +154,14 @@ def test_the_token_is_made_before_the_list_of_nodes_waits_for_who_joins_by_it(
     """Both run on one master, where only one phase runs at a time."""
     run = edit(stacks, lab(), lab({"pools.worker.count": 3}))
     assert waits(run, "dev-nodes", "dev-join-token")
+
+
+def test_a_machine_that_leaves_is_wiped_or_kept_as_the_config_says(stacks: Stacks) -> None:
+    for said, command in (("wipe", "leave"), ("keep", "leave keep")):
+        _, run = stacks.settled(adopted({"machines.onRelease": said}))
+        deletes = {
+            resource.text("delete").rpartition("run.sh ")[2]
+            for resource in run.commands
+            if resource.name.endswith("-preflight")
+        }
+        assert deletes == {command}
