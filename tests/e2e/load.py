@@ -62,9 +62,10 @@ class Client:
             self._node.put(f"{self._folder}/{file}", text)
         self.go_by(doors)
         words = shlex.join(["bash", f"{self._folder}/program", *arguments, self._folder])
-        # `ended` tells that there is nothing more to come.
+        # `ended` tells that there is nothing more to come, and whether the program was well to its end.
         self._node.start_program(
-            f"{words} >{self._folder}/lines 2>{self._folder}/errors; touch {self._folder}/ended"
+            f"{words} >{self._folder}/lines 2>{self._folder}/errors; "
+            f"echo exit $? >{self._folder}/ended"
         )
 
     def go_by(self, doors: Iterable[str]) -> None:
@@ -84,19 +85,29 @@ class Client:
     def stop(self) -> None:
         """Let it end, and fetch its lines."""
         self._node.asked(f"touch {self._folder}/stop")
-        done = f"test -e {self._folder}/ended && echo yes"
-        ended = lambda: "" if self._node.asked(done) else "not yet"  # noqa: E731
-        wait_for(f"client {self._name} ended", ended, limit_s=60)
+        ended = f"cat {self._folder}/ended"
+        wait_for(
+            f"client {self._name} ended",
+            lambda: "" if self._node.asked(ended) else "not yet",
+            limit_s=60,
+        )
+        code = self._node.run(ended).strip()
         text = self._node.run(f"cat {self._folder}/lines")
-        self._evidence.write_text(text + self._node.run(f"cat {self._folder}/errors"))
+        errors = self._node.run(f"cat {self._folder}/errors")
+        self._evidence.write_text(text + errors)
+        # One that had died on the way would have seen nothing of what came later.
+        assert code == "exit 0", f"client {self._name}: {code}\n{errors[-800:]}"
         self.lines = text.splitlines()
 
 
 class Load:
     """Use as a context. One client asks the API through a worker's own HAProxy, one from outside by the contexts of the stack's
-    kubeconfig, one asks etcd itself, and one looks at who is a member of it."""
+    kubeconfig, one asks etcd itself, and one looks at who is a member of it. `service`: one more asks the API at this door
+    (host:port), on that worker."""
 
-    def __init__(self, stack: Stack, name: str, *, worker: str = "worker-1") -> None:
+    def __init__(
+        self, stack: Stack, name: str, *, worker: str = "worker-1", service: str = ""
+    ) -> None:
         self._stack = stack
         self.name = name
         slug = name.replace(" ", "-")  # names of files and of objects in the cluster
@@ -111,15 +122,23 @@ class Load:
             "API from outside": Client(outside, f"{slug}-outside", "count.sh api", evidence),
             "etcd": Client(outside, f"{slug}-etcd", "count.sh etcd", evidence),
         }
+        self._service = service
+        if service:
+            node = stack.node(worker)
+            self._counting["API by its Service"] = Client(
+                node, f"{slug}-service", "count.sh api", evidence
+            )
         self._looking = Client(outside, f"{slug}-members", "members.sh", evidence)
         self._ended = False
 
     def __enter__(self) -> Load:
-        inside, outside, etcd = self._counting.values()
+        inside, outside, etcd, *service = self._counting.values()
         voters = [f"{address}:2379" for address in self._stack.member_addresses()]
         inside.start(self._admin(), [_LOCAL_API])
         outside.start(self._admin(), self._contexts())
         etcd.start(self._etcd_client(), voters)
+        for client in service:
+            client.start(self._admin(), [self._service])
         self._looking.start(self._etcd_client(), voters)
         for client in self._clients():
             wait_for("first answers", client.is_silent, limit_s=60)

@@ -8,8 +8,8 @@ import pytest
 
 from tests.e2e import config
 from tests.e2e.lab import ROOT
+from tests.e2e.load import Load
 from tests.e2e.machines import Machines
-from tests.e2e.probe import Probe
 from tests.e2e.stack import Stack
 from tests.e2e.waiting import wait_for
 
@@ -44,12 +44,10 @@ def test_a_lost_master_is_replaced_in_one_edit(stack: Stack, machines: Machines)
     assert isinstance(pools["master"], dict)
     pools["master"]["hosts"].append(machines.start("master-4", 14))
     stack.set_nodes({"master-2": {"state": "lost"}, "worker-2": {"state": "lost"}})
-    with Probe(stack.node("worker-1"), stack.evidence / "probe.txt") as probe:
+    with Load(stack, "dead ones taken out") as load:
         update = stack.up()
     stack.measured(f"a lost master replaced and a lost worker taken out: {update.seconds:.0f} s")
-    stack.measured(f"meanwhile, reads: {probe.seen('read')}; writes: {probe.seen('write')}")
-    assert probe.seen("write").failed_twice == 0
-    assert probe.seen("read").failed_twice == 0
+    load.assert_unharmed()
     dialled = " ".join(update.ssh_connections)
     for dead in (machines.address(12), machines.address(102)):
         assert f"{dead}:" not in dialled, "a dead machine was dialled"

@@ -143,7 +143,7 @@ def test_looks_at_members_tell_who_votes_and_who_is_silent(tmp_path: Path) -> No
     curl = tmp_path / "bin/curl"
     curl.write_text(
         f"#!/bin/bash\ncase $* in *member/list*) echo '{listed}'; touch {tmp_path}/stop ;; "
-        '*a:1/version*) echo "200 a:1"; echo "000 b:1" ;; esac\n'
+        '*a:1/version*) echo "200 a:1"; echo "000 b:1"; exit 28 ;; esac\n'
     )
     curl.chmod(0o755)
     (tmp_path / "doors").write_text("a:1\n")
