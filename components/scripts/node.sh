@@ -7,6 +7,8 @@
 CERTS=/etc/containerd/certs.d
 # shellcheck source=wipe.sh disable=SC2154 # here: the folder of run.sh
 source "$here/wipe.sh"
+# shellcheck source=update.sh
+source "$here/update.sh"
 
 artefact() { # artefact NAME: sets url and sum
   url="" sum=""
@@ -118,7 +120,31 @@ kubelet() {
     return
   fi
   follow_kubelet_settings
+  end_update
   announce "$APPLIED"
+}
+
+# The minor version that runs here and the one that is wanted, where they differ: "2.3 -> 2.4". Upstream's addresses hold it, and mirrors keep them.
+other_minor() { # other_minor NAME
+  local url sum is wanted
+  artefact "$1"
+  is=$("/usr/local/bin/$1" --version 2>/dev/null) || return 0 # not there yet
+  if [[ ! $url =~ /v([0-9]+\.[0-9]+)\.[0-9]+/ ]]; then return; fi
+  wanted=${BASH_REMATCH[1]}
+  if [[ $is =~ [[:space:]]v?([0-9]+\.[0-9]+)\.[0-9]+ && ${BASH_REMATCH[1]} != "$wanted" ]]; then printf '%s -> %s\n' "${BASH_REMATCH[1]}" "$wanted"; fi
+}
+
+# Containers outlive a restart of kubelet and containerd, but not for certain one of another minor version. A master's own phase sees to its update.
+announce_update() {
+  local kubelet containerd
+  if [[ $ROLES == *master* ]]; then return; fi
+  kubelet=$(other_minor kubelet)
+  containerd=$(other_minor containerd)
+  if [[ -n $kubelet$containerd ]]; then
+    begin_update "${kubelet:+kubelet $kubelet}${kubelet:+${containerd:+, }}${containerd:+containerd $containerd}" intrusive
+  else
+    begin_update "configuration $APPLIED"
+  fi
 }
 
 # A master asks who is a member of etcd; where members are elsewhere, it needs the client all the same.
@@ -191,6 +217,7 @@ main() {
     kernel
     local_api
     begin "$APPLIED" # by a door that may have been mended only now
+    announce_update
     runtime
     prove_runtime
     put 644 "$STATE/applied" <<<"$APPLIED"
