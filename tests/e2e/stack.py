@@ -8,6 +8,7 @@ import logging
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
 
@@ -40,6 +41,7 @@ class Stack:
         self.evidence = ROOT / ".local/log/e2e" / story
         self.environment = self._variables()
         self._updates: list[Update] = []
+        self._allowed: list[str] = []
 
     def __enter__(self) -> Stack:
         self._remove()
@@ -69,7 +71,8 @@ class Stack:
     def write(self) -> None:
         """Put the config into the stack's file; the key that the engine made stays."""
         known = yaml.safe_load(self.file.read_text()) if self.file.exists() else {}
-        known["config"] = {f"kube-ha:{key}": value for key, value in self.config.items()}
+        every = {**self.config, **({"allow": self._allowed} if self._allowed else {})}
+        known["config"] = {f"kube-ha:{key}": value for key, value in every.items()}
         self.file.write_text(yaml.safe_dump(known, sort_keys=False))
 
     def edit(self, path: str, value: object) -> None:
@@ -90,6 +93,11 @@ class Stack:
     def set_nodes(self, exceptions: dict[str, object]) -> None:
         """Replace the section `nodes`: what is different on which node."""
         self.config["nodes"] = exceptions
+        self.write()
+
+    def allow(self, refusals: Iterable[str]) -> None:
+        """Replace the section `allow`: refusals that are passed over."""
+        self._allowed = list(refusals)
         self.write()
 
     def start(self, *words: str) -> Update:
@@ -172,8 +180,7 @@ class Stack:
     def kubectl(self, *words: str, context: str = "", stdin: str = "", limit_s: float = 30) -> str:
         """Stdout of kubectl on this computer, with the stack's own kubeconfig. Raises LabError."""
         options = ["--kubeconfig", str(self.kubeconfig()), "--request-timeout", "10s"]
-        if context:
-            options += ["--context", context]
+        options += ["--context", context] if context else []
         command = [str(ROOT / ".local/bin/kubectl"), *options, *words]
         return lab.shell(command, stdin=stdin, timeout_s=limit_s)
 
@@ -201,8 +208,7 @@ class Stack:
 
         def missing() -> str:
             try:
-                ready = self.ready()
-                sick = self._sick_members()
+                ready, sick = self.ready(), self._sick_members()
             except LabError as error:
                 return str(error)
             if set(ready) != names or not all(ready.values()):
@@ -214,15 +220,14 @@ class Stack:
     def settled(self) -> None:
         """Wait until the test pods of the acceptance check are gone, which end after the up."""
 
-        def left() -> str:
-            found = self.kubectl("get", "namespace", "kube-ha-acceptance", "--ignore-not-found")
-            return found.strip()
+        def left() -> str:  # nothing is printed where it is gone
+            return self.kubectl("get", "namespace", "kube-ha-acceptance", "--ignore-not-found")
 
         wait_for("pods of the acceptance check gone", left, limit_s=90)
 
     def members(self) -> list[Node]:
-        """Machines that hold data of etcd."""
-        there = "test -d /var/lib/kube-ha/etcd/member && echo yes || true"
+        """Machines on which etcd runs with data; a decommissioned one has data, and nothing runs."""
+        there = "test -d /var/lib/kube-ha/etcd/member && pgrep -x etcd || true"
         return [node for node in self.nodes() if node.asked(there).strip()]
 
     def member_addresses(self) -> list[str]:
@@ -240,8 +245,8 @@ class Stack:
             # Only the leader moves leadership; the others say so and nothing happens.
             with contextlib.suppress(LabError):
                 node.etcdctl(f"move-leader {number}")
-        status = member.etcdctl("endpoint status -w fields")
-        leader = next(row for row in status.splitlines() if row.startswith('"Leader"'))
+        status = member.etcdctl("endpoint status -w fields").splitlines()
+        leader = next(row for row in status if row.startswith('"Leader"'))
         assert f"{int(leader.rpartition(' ')[2]):x}" == number
 
     def keep_journals(self) -> None:
