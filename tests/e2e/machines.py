@@ -6,6 +6,17 @@ from pathlib import Path
 
 from tests.e2e import lab
 
+# What a cluster must not leave behind. Packages and the machine's own files are its owner's.
+LEFT = r"""
+pgrep -lx 'etcd|kubelet|containerd|kube-apiserver|containerd-shim' || true
+ls -d /etc/kubernetes /etc/kube-ha /etc/containerd /opt/cni/bin /usr/local/bin/kubelet \
+  /etc/systemd/system/{etcd,kubelet,containerd}.service /home/admin/.kube-ha 2>/dev/null || true
+find /var/lib/kube-ha /var/lib/kubelet /var/lib/containerd -mindepth 1 | head -n 5
+ip -o link show | grep -E 'cni0|flannel' || true
+nft list tables | grep -E 'kube-proxy|flannel' || true
+grep -E ' /(var/lib/kubelet/|run/containerd)' /proc/mounts || true
+"""
+
 
 class Machines:
     """Network and mirror of a lab, and machines in it, with keys made by ssh-keygen."""

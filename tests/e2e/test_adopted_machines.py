@@ -9,21 +9,10 @@ import pytest
 
 from tests.e2e import config, lab
 from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.machines import Machines
+from tests.e2e.machines import LEFT, Machines
 from tests.e2e.stack import Stack
 
 LAB = "test-adopted"
-
-# What a cluster must not leave behind. Packages and the machine's own files are its owner's.
-_LEFT = r"""
-pgrep -lx 'etcd|kubelet|containerd|kube-apiserver|containerd-shim' || true
-ls -d /etc/kubernetes /etc/kube-ha /etc/containerd /opt/cni/bin /usr/local/bin/kubelet \
-  /etc/systemd/system/{etcd,kubelet,containerd}.service /home/admin/.kube-ha 2>/dev/null || true
-find /var/lib/kube-ha /var/lib/kubelet /var/lib/containerd -mindepth 1 | head -n 5
-ip -o link show | grep -E 'cni0|flannel' || true
-nft list tables | grep -E 'kube-proxy|flannel' || true
-grep -E ' /(var/lib/kubelet/|run/containerd)' /proc/mounts || true
-"""
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +53,7 @@ def test_second_up_changes_nothing(stack: Stack) -> None:
 def test_destroy_leaves_them_clean(stack: Stack) -> None:
     stack.destroy()
     for node in stack.nodes():
-        assert node.run(_LEFT) == "", f"{node.name} is not clean"
+        assert node.run(LEFT) == "", f"{node.name} is not clean"
 
 
 def test_they_can_be_adopted_again(stack: Stack) -> None:
