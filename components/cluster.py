@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pulumi import ComponentResource, Output, Resource, ResourceOptions
+from pulumi import ComponentResource, Resource, ResourceOptions
 
 from components import join_token, node_list
 from components.acceptance import Acceptance, AcceptanceArgs
@@ -17,10 +17,10 @@ from components.pki import Pki
 from components.prepared import Prepared, Scripts, bring_scripts, prepare
 from components.remote import Identity, Machine, after, converge, forget
 from components.retirement import retire_first
+from components.rotation import settle_keys
 from components.worker_pool import WorkerPool, WorkerPoolArgs
 from stacks import desired, membership
 from stacks.artifacts import File
-from stacks.files import kubeconfig
 from stacks.memory import Memory
 from stacks.plan import Node, Plan
 
@@ -70,7 +70,14 @@ class Cluster(ComponentResource):
         }
         self._control_plane()
         first, last = self._masters[self._plan.masters[0].name], self._last_master()
-        served = first if args.before is None else last
+        served = settle_keys(
+            self._plan,
+            self._master_machine(),
+            identity=self._identity,
+            parent=self,
+            first=first if args.before is None else last,
+            last=last,
+        )
         addons = self._addons(served)
         joinable = self._workers(served, last)
         self.gate = acceptance.prove(
@@ -85,7 +92,6 @@ class Cluster(ComponentResource):
                 between=self._out,
             )
         )
-        self.kubeconfig = self._kubeconfig()
         self.register_outputs({})
 
     def _retire(self, attempt: Resource) -> Resource:
@@ -137,7 +143,7 @@ class Cluster(ComponentResource):
                 self._plan,
                 self.machines[node.name],
                 self._args.files[node.arch],
-                ca_cert=self._args.pki.ca["kubernetes"].cert,
+                ca_cert=self._args.pki.bundle("kubernetes"),
                 parent=self,
                 waits_for=waits_for,
             )
@@ -234,7 +240,7 @@ class Cluster(ComponentResource):
             parent=self,
             waits_for=served,
         )
-        discovery = join_token.discovery(self._args.pki.ca["kubernetes"].cert, token)
+        discovery = join_token.discovery(self._args.pki.bundle("kubernetes"), token)
         for node in self._plan.workers:
             self._prepare(node, waits_for=last if node.name in settled else None)
         for pool in sorted({node.pool for node in self._plan.workers}):
@@ -287,13 +293,4 @@ class Cluster(ComponentResource):
             identity=self._identity,
             parent=self,
             out=out,
-        )
-
-    def _kubeconfig(self) -> Output[str]:
-        admin = self._args.pki.leafs["admin"]
-        ca = self._args.pki.ca["kubernetes"].cert
-        return Output.secret(
-            Output.all(ca=ca, cert=admin.cert, key=admin.key).apply(
-                lambda pem: kubeconfig.admin(self._plan, pem["ca"], pem["cert"], pem["key"])
-            )
         )

@@ -15,7 +15,7 @@ from components.pki import Pki
 from components.remote import Identity, Machine, attempt, converge
 from stacks import phases
 from stacks.certificates import ETCD_PKI, KUBERNETES_PKI
-from stacks.files import apiserver
+from stacks.files import apiserver, kubeadm
 from stacks.files.kubeadm import ENCRYPTION
 from stacks.plan import Node, Plan
 
@@ -33,7 +33,7 @@ class KeyFile:
 
 def of_member(pki: Pki, node: Node) -> list[KeyFile]:
     """What an etcd member needs: its own leafs and the CA's certificate, not the CA's key."""
-    files = [KeyFile(path=f"{ETCD_PKI}/ca.crt", text=pki.ca["etcd"].cert, secret=False)]
+    files = [KeyFile(path=f"{ETCD_PKI}/ca.crt", text=pki.bundle("etcd"), secret=False)]
     for kind in ("server", "peer", "client"):
         files += _pair(pki, f"{node.name}-etcd-{kind}", f"{ETCD_PKI}/{kind}")
     return files
@@ -41,22 +41,24 @@ def of_member(pki: Pki, node: Node) -> list[KeyFile]:
 
 def of_control_plane(pki: Pki, plan: Plan) -> list[KeyFile]:
     """What every master shares, with the Kubernetes CA's key, which masters sign with."""
-    authority = pki.ca["kubernetes"]
+    signer = pki.signer("kubernetes")
     files = [
-        KeyFile(path=f"{KUBERNETES_PKI}/ca.crt", text=authority.cert, secret=False),
-        KeyFile(path=f"{KUBERNETES_PKI}/ca.key", text=authority.key, secret=True),
+        KeyFile(path=f"{KUBERNETES_PKI}/ca.crt", text=pki.bundle("kubernetes"), secret=False),
+        KeyFile(path=f"{KUBERNETES_PKI}/ca.key", text=signer.key, secret=True),
         KeyFile(
             path=f"{KUBERNETES_PKI}/front-proxy-ca.crt",
-            text=pki.ca["front-proxy"].cert,
+            text=pki.bundle("front-proxy"),
             secret=False,
         ),
-        KeyFile(path=f"{KUBERNETES_PKI}/etcd/ca.crt", text=pki.ca["etcd"].cert, secret=False),
+        KeyFile(path=f"{KUBERNETES_PKI}/etcd/ca.crt", text=pki.bundle("etcd"), secret=False),
         KeyFile(path=f"{KUBERNETES_PKI}/sa.pub", text=pki.service_account_public, secret=False),
         KeyFile(path=f"{KUBERNETES_PKI}/sa.key", text=pki.service_account_key, secret=True),
     ]
     if plan.spec.control_plane.encrypt_secrets:
-        text = pki.encryption_key().apply(apiserver.encryption_config)
+        text = pki.encryption_keys().apply(apiserver.encryption_config)
         files.append(KeyFile(path=ENCRYPTION, text=text, secret=True))
+    if kubeadm.has_own_signer(plan):
+        files.append(KeyFile(path=kubeadm.SIGNER, text=signer.cert, secret=False))
     return files
 
 
@@ -89,8 +91,12 @@ def place(
     generation: int,
     identity: Identity,
     opts: ResourceOptions,
+    keys: str = "",
 ) -> remote.Command:
-    """Put the files on the machine. The one command whose values are secret as a whole."""
+    """Put the files on the machine. The one command whose values are secret as a whole.
+
+    `keys` tells which generations are among them, where no public file does.
+    """
     values: dict[str, Input[str]] = {
         "GENERATION": str(generation),
         "PKI_COUNT": str(len(files)),
@@ -106,7 +112,10 @@ def place(
     public = [file.text for file in files if not file.secret]
     wanted = Output.all(*public).apply(
         lambda texts: phases.digest(
-            phases.script_sum("pki"), str(generation), *(str(text) for text in texts)
+            phases.script_sum("pki"),
+            str(generation),
+            *([keys] if keys else []),
+            *(str(text) for text in texts),
         )
     )
     stamp = attempt(f"{name}-attempt", wanted=wanted, opts=ResourceOptions(parent=opts.parent))

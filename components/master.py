@@ -10,7 +10,7 @@ from pulumi_command import remote
 from components import key_files
 from components.pki import Pki
 from components.remote import Identity, Machine, after, attempt, converge
-from stacks import desired, phases
+from stacks import desired, phases, rotation
 from stacks.certificates import of_node
 from stacks.plan import Plan
 
@@ -36,7 +36,7 @@ class Master(ComponentResource):
 
     def __init__(self, name: str, args: MasterArgs, opts: ResourceOptions | None = None) -> None:
         super().__init__("kube-ha:index:Master", name, None, opts)
-        node = args.machine.node
+        node, moved = args.machine.node, rotation.words(args.plan)
         # Two commands, for together they are more than one stdin may hold.
         keys = [
             key_files.place(
@@ -46,6 +46,7 @@ class Master(ComponentResource):
                 generation=args.plan.spec.converge.generation,
                 identity=args.identity,
                 opts=after(args.prepared, parent=self),
+                keys=moved,
             )
             for what, files in (
                 ("shared-keys", key_files.of_control_plane(args.pki, args.plan)),
@@ -56,7 +57,7 @@ class Master(ComponentResource):
             **desired.of_master(args.plan, node),
             "CERTIFICATES": Output.all(
                 *(args.pki.leafs[leaf.name].cert for leaf in of_node(args.plan, node))
-            ).apply(lambda certs: phases.digest(*certs)),
+            ).apply(lambda certs: phases.digest(*certs, *([moved] if moved else []))),
             "APPLIED": args.applied,
         }
         wanted = Output.all(**values).apply(

@@ -7,7 +7,9 @@ from pulumi import Output
 
 from components import last_applied
 from components.cluster import Cluster, ClusterArgs
+from components.pki import Pki
 from stacks import memory
+from stacks.files import kubeconfig
 from stacks.plan import Plan
 
 
@@ -17,7 +19,7 @@ def export(cluster: Cluster, args: ClusterArgs) -> None:
     `ssh` tells how machines are reached, `clusterId` what they are marked with.
     """
     plan = args.plan
-    pulumi.export("kubeconfig", cluster.kubeconfig)
+    pulumi.export("kubeconfig", _kubeconfig(args.pki, plan))
     pulumi.export("readme", readme(plan))
     pulumi.export("endpoint", f"https://{plan.endpoint}")
     pulumi.export("clusterId", args.pki.cluster_id)
@@ -63,6 +65,14 @@ def nodes(plan: Plan) -> dict[str, dict[str, object]]:
         }
         for node in plan.nodes
     }
+
+
+def _kubeconfig(pki: Pki, plan: Plan) -> Output[str]:
+    admin = pki.leafs["admin"]
+    known = Output.all(ca=pki.bundle("kubernetes"), cert=admin.cert, key=admin.key)
+    return Output.secret(
+        known.apply(lambda pem: kubeconfig.admin(plan, pem["ca"], pem["cert"], pem["key"]))
+    )
 
 
 def _ssh(cluster: Cluster) -> Output[dict[str, dict[str, object]]]:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pulumi_tls as tls
 from pulumi import ComponentResource, Output, ResourceOptions
 
+from stacks import rotation
 from stacks.certificates import Ca, Leaf, table
 from stacks.plan import Plan
 
@@ -42,12 +44,23 @@ class Pki(ComponentResource):
         self._name = name
         self._plan = plan
         own = ResourceOptions(parent=self)
-        self.ca: dict[Ca, Pair] = {ca: self._authority(ca) for ca in _SUBJECTS}
-        service_account = tls.PrivateKey(
-            f"{name}-service-account", algorithm="RSA", rsa_bits=2048, opts=own
-        )
-        self.service_account_key = service_account.private_key_pem
-        self.service_account_public = service_account.public_key_pem
+        self._rotations = rotation.of(plan.spec)
+        # By generation, the one that signs first.
+        self._authorities: dict[Ca, dict[int, Pair]] = {
+            ca: {number: self._authority(ca, number) for number in self._generations(ca)}
+            for ca in _SUBJECTS
+        }
+        accounts = [
+            tls.PrivateKey(
+                f"{name}-service-account{_suffix(number)}",
+                algorithm="RSA",
+                rsa_bits=2048,
+                opts=own,
+            )
+            for number in self._generations("service-account")
+        ]
+        self.service_account_key = accounts[0].private_key_pem
+        self.service_account_public = _joined(key.public_key_pem for key in accounts)
         # The one source of every other secret, so that none of them needs a resource or a long
         # life of its own.
         self._seed = tls.PrivateKey(f"{name}-seed", algorithm="ED25519", opts=own)
@@ -63,23 +76,45 @@ class Pki(ComponentResource):
             lambda pem: hashlib.sha256(f"{purpose}\n{pem}".encode()).digest()
         )
 
-    def encryption_key(self) -> Output[str]:
-        """Key of secretbox, base64 of 32 bytes."""
-        return self.derived("encryption at rest").apply(lambda key: base64.b64encode(key).decode())
+    def signer(self, ca: Ca) -> Pair:
+        """The CA of that name which signs now."""
+        return next(iter(self._authorities[ca].values()))
 
-    def _authority(self, ca: Ca) -> Pair:
+    def bundle(self, ca: Ca) -> Output[str]:
+        """Certificates of all generations that are trusted, PEM."""
+        known = self._authorities[ca]
+        # kubeadm takes the first one for the signer. etcd has to restart to read its file, so there
+        # the order stays when another one begins to sign.
+        order = sorted(known) if ca == "etcd" else known
+        return _joined(known[number].cert for number in order)
+
+    def encryption_keys(self) -> Output[dict[str, str]]:
+        """Keys of secretbox, base64 of 32 bytes, by name; the one that encrypts first."""
+        keys = {
+            f"key-{number}": self.derived(f"encryption at rest{_suffix(number, ' ')}").apply(
+                lambda key: base64.b64encode(key).decode()
+            )
+            for number in self._generations("encryption")
+        }
+        return Output.all(*keys.values()).apply(lambda known: dict(zip(keys, known, strict=True)))
+
+    def _generations(self, subject: rotation.Subject) -> tuple[int, ...]:
+        return rotation.generations(self._rotations[subject])
+
+    def _authority(self, ca: Ca, generation: int) -> Pair:
         own = ResourceOptions(parent=self)
-        key = tls.PrivateKey(
-            f"{self._name}-{ca}-ca-key", algorithm="ECDSA", ecdsa_curve="P256", opts=own
-        )
+        name = f"{self._name}-{ca}-ca{_suffix(generation)}"
+        key = tls.PrivateKey(f"{name}-key", algorithm="ECDSA", ecdsa_curve="P256", opts=own)
         cert = tls.SelfSignedCert(
-            f"{self._name}-{ca}-ca",
+            name,
             private_key_pem=key.private_key_pem,
             is_ca_certificate=True,
             set_subject_key_id=True,
             allowed_uses=_CA_USES,
             validity_period_hours=self._plan.spec.pki.ca_validity_hours,
-            subject=tls.SelfSignedCertSubjectArgs(common_name=_SUBJECTS[ca]),
+            subject=tls.SelfSignedCertSubjectArgs(
+                common_name=f"{_SUBJECTS[ca]}{_suffix(generation)}"
+            ),
             opts=own,
         )
         return Pair(key=key.private_key_pem, cert=cert.cert_pem)
@@ -102,11 +137,27 @@ class Pki(ComponentResource):
         cert = tls.LocallySignedCert(
             name,
             cert_request_pem=request.cert_request_pem,
-            ca_private_key_pem=self.ca[leaf.ca].key,
-            ca_cert_pem=self.ca[leaf.ca].cert,
+            ca_private_key_pem=self.signer(leaf.ca).key,
+            ca_cert_pem=self.signer(leaf.ca).cert,
             allowed_uses=list(leaf.usages),
             validity_period_hours=self._plan.spec.pki.leaf_validity_hours,
             early_renewal_hours=self._plan.spec.pki.leaf_renewal_hours,
             opts=own,
         )
         return Pair(key=key.private_key_pem, cert=cert.cert_pem)
+
+
+def _suffix(generation: int, sign: str = "-") -> str:
+    """Of names: the first generation has none."""
+    return f"{sign}{generation}" if generation > 1 else ""
+
+
+def _joined(texts: Iterable[Output[str]]) -> Output[str]:
+    """PEM texts in one file; a single one as it is."""
+    return Output.all(*texts).apply(
+        lambda known: (
+            "".join(text if text.endswith("\n") else f"{text}\n" for text in known)
+            if len(known) > 1
+            else str(known[0])
+        )
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from stacks import arrivals, certificates, desired, memory
+from stacks import arrivals, certificates, desired, memory, rotation
 from stacks.actions import Action, Kind, NodeChange
 from stacks.effects import CERTIFICATES, CONNECTION, KUBELET_PART, OF_VALUE, OF_VERSION, Restart
 from stacks.memory import Memory
@@ -163,7 +163,14 @@ def _certificates(then: Plan, old: Node, plan: Plan, node: Node) -> Iterator[Act
     if then.spec.pki.leaf_validity_hours != plan.spec.pki.leaf_validity_hours:
         renewed = list(now)
     else:
-        renewed = [name for name, leaf in now.items() if was.get(name) != leaf]
+        signers = {
+            subject
+            for subject, old_place, new_place in rotation.moved(then, plan)
+            if rotation.signing(old_place) != rotation.signing(new_place)
+        }
+        renewed = [
+            name for name, leaf in now.items() if was.get(name) != leaf or leaf.ca in signers
+        ]
     if renewed:
         listed = ", ".join(name.removeprefix(f"{node.name}-") for name in renewed)
         text = f"new {CERTIFICATES.what} {listed}: {CERTIFICATES.then}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stacks import check_control_plane, check_flags, check_kubelet, check_runtime
+from stacks import check_control_plane, check_flags, check_kubelet, check_runtime, rotation
 from stacks.problems import Problem
 from stacks.settings import API_SHUTDOWN_DELAY_S, CHECK_TIMEOUT_S, CHECKS_TO_FALL
 
@@ -26,6 +26,7 @@ def problems(spec: Spec) -> list[Problem]:
         *check_kubelet.problems(spec),
         *check_runtime.problems(spec),
         *_lifetimes(spec),
+        *rotation.problems(spec),
     ]
 
 

@@ -11,7 +11,7 @@ import hashlib
 import shlex
 from collections.abc import Iterable, Mapping
 
-from stacks import artifacts, desired, names
+from stacks import artifacts, desired, names, rotation
 from stacks.artifacts import File
 from stacks.plan import Mirror, Node, Plan
 from stacks.ports import ETCD_CLIENT_PORT
@@ -44,7 +44,8 @@ def machine_sizes(plan: Plan) -> dict[str, int]:
     downloads = desired.downloads(first)
     files = artifacts.files(dataclasses.replace(plan, mirror=None), first.arch)
     lines = sum(_line_size(plan.mirror, name, files[name]) for name in downloads)
-    other = OTHER_VALUES + _CA_CERTIFICATE + lines
+    authorities = len(rotation.generations(plan.spec.pki.rotation.kubernetes))
+    other = OTHER_VALUES + _CA_CERTIFICATE * authorities + lines
     sizes = {"OTHER": other, **_sizes(desired.of_node(plan, first))}
     # The same addresses twice, for containerd and for downloads.
     sizes["CONTAINERD_PROXY"] += sizes.pop("PROXY_ENV")

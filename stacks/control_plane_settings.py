@@ -19,6 +19,7 @@ from stacks.fields import (
     Section,
     SubjectName,
 )
+from stacks.settings import RotationSpec
 
 AdmissionPlugin = Literal[
     "AlwaysPullImages",
@@ -135,6 +136,9 @@ class ControlPlaneSpec(Section):
     encrypt_secrets: bool = Field(
         default=True,
         description="Secrets are encrypted in etcd (secretbox); fixed when the cluster is made",
+    )
+    encryption_key: RotationSpec = Field(
+        RotationSpec(), description="key that Secrets are encrypted with, replaced step by step"
     )
     admission_plugins: tuple[AdmissionPlugin, ...] = Field(
         ("NodeRestriction",),

@@ -11,7 +11,7 @@ import base64
 import json
 from collections.abc import Mapping
 
-from stacks import phases, ports
+from stacks import phases, ports, rotation
 from stacks.artifacts import File, images
 from stacks.files import (
     apiserver,
@@ -108,6 +108,7 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
             "KUBELET_SETTINGS": phases.digest(json.dumps(kubelet.configuration(plan))),
             "HAPROXY_CFG": _text(haproxy.local_api(plan)),
             "PAUSE_IMAGE": images(plan)["pause"].ref,
+            **_cluster_ca(plan),
         }
     return values | _proxy(plan)
 
@@ -126,6 +127,7 @@ def of_member(plan: Plan, node: Node) -> dict[str, str]:
         "GENERATION": str(plan.spec.converge.generation),
         "ETCD_ENV": _text(etcd.environment(plan, node)),
         "ETCD_UNIT": _text(etcd.unit(plan)),
+        **_etcd_ca(plan),
     }
 
 
@@ -138,7 +140,22 @@ def of_master(plan: Plan, node: Node) -> dict[str, str]:
         "AUDIT_POLICY": _text(apiserver.audit_policy(plan)) if audited else "",
         "ADMISSION_CONFIG": _text(apiserver.admission_configuration(plan)),
         "OIDC_CA": _text(apiserver.oidc_ca(plan)),
+        "KEYS": rotation.words(plan),
     }
+
+
+def _cluster_ca(plan: Plan) -> dict[str, str]:
+    """Which generations of the CA count; nothing as long as there is only that of the first day."""
+    wanted = plan.spec.pki.rotation.kubernetes
+    return {"CLUSTER_CA": rotation.listed(wanted)} if rotation.has_begun(wanted) else {}
+
+
+def _etcd_ca(plan: Plan) -> dict[str, str]:
+    # Which of them signs makes no difference to a member: it reads its own certificates anew for
+    # every connection, and its CAs when it starts.
+    wanted = plan.spec.pki.rotation.etcd
+    trusted = ",".join(map(str, sorted(rotation.generations(wanted))))
+    return {"ETCD_CA": trusted} if rotation.has_begun(wanted) else {}
 
 
 def addons(plan: Plan) -> dict[str, str]:

@@ -47,6 +47,9 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
         what="haproxy.cfg", then="HAProxy reloads, open connections stay"
     ),
     ("node", "PAUSE_IMAGE"): Effect(what="pause image", then="used by new pods"),
+    ("node", "CLUSTER_CA"): Effect(
+        what="CA of the cluster", then="HAProxy reloads, kubelet restarts, pods go on"
+    ),
     ("node", "PROXY_ENV"): Effect(what="proxy for downloads", then=_QUIET),
     ("etcd-member", "ADDRESS"): Effect(what="address", then=_QUIET),
     ("etcd-member", "MEMBERS"): Effect(what="list of etcd members", then=_QUIET),
@@ -56,6 +59,7 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ),
     ("etcd-member", "ETCD_ENV"): Effect(what="etcd.env", then=_ETCD, restarts="etcd"),
     ("etcd-member", "ETCD_UNIT"): Effect(what="etcd's unit", then=_ETCD, restarts="etcd"),
+    ("etcd-member", "ETCD_CA"): Effect(what="CA of etcd", then=_ETCD, restarts="etcd"),
     ("master", "ADDRESS"): Effect(what="address", then=_QUIET),
     ("master", "KUBEADM_CONFIG"): Effect(
         what="kubeadm.yaml",
@@ -72,6 +76,7 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ("master", "OIDC_CA"): Effect(
         what="CA of the identity provider", then=_API_SERVER, restarts="kube-apiserver"
     ),
+    ("master", "KEYS"): Effect(what="CAs and keys", then=_API_SERVER, restarts="kube-apiserver"),
 }
 
 # The kubelet's part of kubeadm.yaml restarts no API server.

@@ -30,6 +30,7 @@ NEVER: Mapping[str, str] = {
     "quorum": "etcd would stop",
     "rebuild": "the control plane would lose two of its machines at once",
     "roles": "what a machine was made for is on its disks",
+    "rotation": "nodes would refuse each other, or Secrets could not be read",
     "version": "the cluster could not be led back",
 }
 _ANY = "*"

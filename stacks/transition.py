@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stacks import membership, memory, refusals, versions
+from stacks import membership, memory, refusals, rotation, versions
 from stacks.membership import listed
 from stacks.memory import Memory, UnreadableMemoryError
 from stacks.plan import Plan
@@ -89,6 +89,7 @@ def _refusals(before: Memory, plan: Plan) -> list[Refusal]:
         *_renamed(before, plan),
         *membership.refusals_of(before, plan),
         *_backend(before, plan),
+        *rotation.refusals(before, plan),
     ]
 
 

@@ -1,17 +1,20 @@
 # shellcheck shell=bash
 # Makes this machine a serving master: kubelet, apiserver, controller manager and scheduler of the wanted configuration. Every master is made
 # by the same `kubeadm init`; its PKI and etcd are there already, so no other master has to be alive. An existing master changes by phases.
-# Values: ADDRESS, KUBEADM_CONFIG, texts of files of the apiserver, empty where it has none (AUDIT_POLICY, ADMISSION_CONFIG, OIDC_CA), CERTIFICATES (hash of this master's leafs: changes when they are renewed), APPLIED. Owns: /etc/kubernetes but for the PKI, the static pods of the control plane.
+# Values: ADDRESS, KUBEADM_CONFIG, texts of files of the apiserver, empty where it has none (AUDIT_POLICY, ADMISSION_CONFIG, OIDC_CA), CERTIFICATES (hash of this master's leafs: changes when they are renewed), KEYS (generations of CAs and keys that were ever rotated, may be empty), APPLIED. Owns: /etc/kubernetes but for the PKI, the static pods of the control plane.
 CONFIG=/etc/kube-ha/kubeadm.yaml
 MANIFEST=/etc/kubernetes/manifests/kube-apiserver.yaml
 LOCAL_API=https://127.0.0.1:3446
 # Value and the file it is the text of.
 API_FILES="AUDIT_POLICY=/etc/kubernetes/audit-policy.yaml ADMISSION_CONFIG=/etc/kubernetes/admission.yaml OIDC_CA=/etc/kubernetes/oidc-ca.crt"
 KUBECONFIGS="admin super-admin controller-manager scheduler kubelet"
+# shellcheck source=identity.sh disable=SC2154 # here: the folder of run.sh
+source "$here/identity.sh"
 
 # All clients on a node go by the node's HAProxy, so that they live on when the local apiserver is away.
 kubeconfigs() {
   local name path
+  trust_ca # kubeadm refuses those that exist and do not trust the CA that signs
   kubeadm init phase kubeconfig all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "kubeconfigs: $(tail -n 3 "$STATE/kubeadm.log")"
   for name in $KUBECONFIGS; do
     path=$ROOT/etc/kubernetes/$name.conf
@@ -19,6 +22,19 @@ kubeconfigs() {
       kubectl --kubeconfig "$path" config set-cluster "$CLUSTER" --server "$LOCAL_API" >/dev/null
     fi
   done
+  trust_ca
+}
+trust_ca() {
+  local name paths=()
+  for name in $KUBECONFIGS; do paths+=("$ROOT/etc/kubernetes/$name.conf"); done
+  embed_ca /etc/kubernetes/pki/ca.crt "${paths[@]}"
+}
+
+# By its own CA key: which controller manager would sign a request, and with which CA, is not known while masters change one by one.
+issue_identity() { # issue_identity FILE
+  local known
+  known=$(kubeadm kubeconfig user --config "$CONFIG" --client-name "system:node:$NODE" --org system:nodes 2>"$STATE/kubeadm.log") || die "no certificate for the kubelet: $(tail -n 3 "$STATE/kubeadm.log")"
+  sed -n 's/^ *client-\(certificate\|key\)-data: *//p' <<<"$known" | while read -r part; do base64 -d <<<"$part"; done >"$1"
 }
 
 # Of this master nothing is remembered: what is here is half made, or of a life before. kubeadm keeps kubeconfigs that exist, whole or not, and
@@ -91,6 +107,7 @@ renew_kubeconfigs() {
   for name in admin super-admin controller-manager scheduler; do
     kubeadm certs renew "$name.conf" --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "$name.conf cannot be renewed: $(tail -n 3 "$STATE/kubeadm.log")"
   done
+  trust_ca # kubeadm has put in the CA that signs, alone
   restart_controller controller-manager 10257
   restart_controller scheduler 10259
   changes=$((changes + 1))
@@ -133,6 +150,7 @@ control_plane_sum() {
   local file
   {
     sed '/^apiVersion: kubelet\.config/,$d' "$CONFIG"
+    if [[ -n $KEYS ]]; then printf '%s\n' "$KEYS"; fi
     for file in $(api_files wanted) /etc/kubernetes/encryption.yaml; do
       if [[ -f $file ]]; then cat "$file"; fi
     done
@@ -174,6 +192,8 @@ main() {
   elif kubeconfigs_missing; then
     kubeconfigs
     changes=$((changes + 1))
+  else
+    trust_ca
   fi
   wait_for 180 "apiserver of $NODE ready at https://$ADDRESS:6443/readyz" ready
   wait_for 60 "API answering at $LOCAL_API" kubectl_admin get --raw /readyz
@@ -188,6 +208,7 @@ main() {
     renew_kubeconfigs
     put 600 "$STATE/certificates.sum" <<<"$CERTIFICATES"
   fi
+  renew_identity /etc/kubernetes/pki/ca.crt issue_identity
   follow_kubelet_settings
   announce "$APPLIED"
   finish

@@ -9,6 +9,8 @@ CERTS=/etc/containerd/certs.d
 source "$here/wipe.sh"
 # shellcheck source=update.sh
 source "$here/update.sh"
+# shellcheck source=identity.sh disable=SC2154
+source "$here/identity.sh"
 
 artefact() { # artefact NAME: sets url and sum
   url="" sum=""
@@ -114,6 +116,7 @@ kubelet() {
     systemctl enable -q kubelet # kubeadm starts it
     return
   fi
+  trust_cluster_ca
   if [[ $ROLES == *master* ]]; then
     # The API may be away until the master phase, which comes next, has mended it; the rest of the settings is that phase's.
     settle_kubelet
@@ -152,6 +155,14 @@ etcd_client() {
   local url sum
   artefact etcd
   if [[ -n $url ]]; then install_archive etcdctl "$url" "$sum" /usr/local/bin 1 --wildcards '*/etcdctl'; fi
+}
+
+# The kubelet trusts the CAs of this step, and is known by the one that signs. On a master the rest is the master phase's: it has the keys then.
+trust_cluster_ca() {
+  embed_ca /etc/kube-ha/ca.crt "$ROOT/etc/kubernetes/kubelet.conf"
+  if [[ $ROLES == *master* ]]; then return; fi
+  put 644 "$ROOT/etc/kubernetes/pki/ca.crt" </etc/kube-ha/ca.crt
+  renew_identity /etc/kube-ha/ca.crt request_identity
 }
 
 # Whether the kubelet has what it starts with. What is missing is the business of the phases master and join.

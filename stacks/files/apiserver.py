@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from stacks.files.yaml_text import documents
 from stacks.plan import Plan
 
@@ -98,10 +100,11 @@ def oidc_ca(plan: Plan) -> str:
     return (oidc.ca if oidc else None) or ""
 
 
-def encryption_config(key: str) -> str:
-    """/etc/kubernetes/encryption.yaml; `key` is 32 bytes in base64. Secret.
+def encryption_config(keys: Mapping[str, str]) -> str:
+    """/etc/kubernetes/encryption.yaml; `keys` are 32 bytes in base64 by name. Secret.
 
-    `identity` comes last, so that what was written before encryption can still be read.
+    The first key encrypts, all decrypt. `identity` comes last, so that what was written before
+    encryption can still be read.
     """
     return documents(
         {
@@ -111,10 +114,14 @@ def encryption_config(key: str) -> str:
                 {
                     "resources": ["secrets"],
                     "providers": [
-                        {"secretbox": {"keys": [{"name": "key-1", "secret": key}]}},
+                        {"secretbox": {"keys": _named(keys)}},
                         {"identity": {}},
                     ],
                 }
             ],
         }
     )
+
+
+def _named(keys: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "secret": secret} for name, secret in keys.items()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from stacks import rotation
 from stacks.files import kubelet
 from stacks.files.yaml_text import documents
 from stacks.plan import Node, Plan
@@ -17,6 +18,7 @@ AUDIT_LOG = "/var/log/kubernetes/audit.log"
 ADMISSION = "/etc/kubernetes/admission.yaml"
 OIDC_CA = "/etc/kubernetes/oidc-ca.crt"
 ENCRYPTION = "/etc/kubernetes/encryption.yaml"
+SIGNER = f"{_PKI}/signing-ca.crt"
 DISCOVERY = "/etc/kubernetes/discovery.conf"
 
 _NODE_MASK = 24  # kube-controller-manager's default, in bits
@@ -236,11 +238,21 @@ def _controller_manager_flags(plan: Plan) -> Mapping[str, str]:
     spec = plan.spec.control_plane
     flags = _election_flags(plan)
     flags["terminated-pod-gc-threshold"] = str(spec.terminated_pod_gc_threshold)
+    if has_own_signer(plan):
+        flags["cluster-signing-cert-file"] = SIGNER
     mask = plan.spec.network.node_cidr_mask
     if mask != _NODE_MASK:
         # This one of the three flags for it is the one that kubeadm looks at.
         flags["node-cidr-mask-size-ipv4"] = str(mask)
     return flags | _feature_gates(plan) | spec.controller_manager_args
+
+
+def has_own_signer(plan: Plan) -> bool:
+    """Whether the CA that signs has a file of its own, in SIGNER.
+
+    The controller manager takes no bundle to sign with (its ca_provider: expected 1 certificate).
+    """
+    return rotation.has_begun(plan.spec.pki.rotation.kubernetes)
 
 
 def _scheduler_flags(plan: Plan) -> Mapping[str, str]:

@@ -75,7 +75,7 @@ def rendered() -> Rendered:
             for name, text in desired.addons(plan).items():
                 found.others.append({"NAME": name, "MANIFEST": text})
             found.others.append({"MANIFEST": acceptance.acceptance(plan)})
-        apiserver.encryption_config("a2V5")
+        apiserver.encryption_config({"key-1": "a2V5"})
         kubeconfig.admin(plans[0], "ca", "cert", "key")
         join.bootstrap_token(plans[0], plans[0].masters[0], "abcdef.0123456789abcdef")
         join.discovery("ca", "abcdef.0123456789abcdef")

@@ -69,7 +69,7 @@ def test_the_users_policy_is_taken_whole() -> None:
 
 
 def test_secrets_are_encrypted_and_older_ones_still_readable() -> None:
-    parsed = yaml.safe_load(apiserver.encryption_config("a2V5"))
+    parsed = yaml.safe_load(apiserver.encryption_config({"key-1": "a2V5"}))
     assert parsed["resources"] == [
         {
             "resources": ["secrets"],
@@ -79,6 +79,12 @@ def test_secrets_are_encrypted_and_older_ones_still_readable() -> None:
             ],
         }
     ]
+
+
+def test_the_first_of_several_keys_encrypts() -> None:
+    parsed = yaml.safe_load(apiserver.encryption_config({"key-2": "bmV3", "key-1": "b2xk"}))
+    keys = parsed["resources"][0]["providers"][0]["secretbox"]["keys"]
+    assert [key["name"] for key in keys] == ["key-2", "key-1"]
 
 
 def test_without_a_word_on_pod_security_there_is_no_admission_file() -> None:
