@@ -19,6 +19,7 @@ from stacks.plan import Node, Plan
 class Changes:
     nodes: tuple[NodeChange, ...]  # new and changed ones as in the plan, then those that leave
     addons: tuple[tuple[str, str], ...]  # (name, what happens)
+    keys: tuple[str, ...]  # what is done for a rotation once every master has made its step
     program: tuple[str, ...]  # what this version of the program does otherwise than the last
     unchanged: int  # nodes that nothing happens to
     comparable: bool  # False: the memory does not hold the config, only who was there
@@ -32,7 +33,7 @@ def changes(before: Memory | None, plan: Plan) -> Changes:
     if before is None:
         new = tuple(arrivals.new(plan, node, founding=True) for node in plan.nodes)
         addons = tuple((name, "is made") for name in sorted(desired.addons(plan)))
-        return Changes(nodes=new, addons=addons, program=(), unchanged=0, comparable=True)
+        return Changes(nodes=new, addons=addons, keys=(), program=(), unchanged=0, comparable=True)
     drift = _Drift.of(before)
     found: list[NodeChange] = []
     for node in plan.nodes:
@@ -49,6 +50,7 @@ def changes(before: Memory | None, plan: Plan) -> Changes:
     return Changes(
         nodes=tuple(found),
         addons=_addons(before, plan, drift),
+        keys=rotation.finished(before.plan, plan) if before.plan else (),
         program=drift.words(),
         unchanged=len(plan.nodes) - touched,
         comparable=before.plan is not None,

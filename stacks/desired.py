@@ -51,7 +51,8 @@ _OPTIONAL = ("AUDIT_POLICY", "ADMISSION_CONFIG", "OIDC_CA")
 _WORKER_FILES = ("containerd", "runc", "cni-plugins", "kubeadm", "kubelet")
 _MASTER_FILES = (*_WORKER_FILES, "kubectl")
 _KUBERNETES_PACKAGES = (
-    "haproxy conntrack socat ethtool iptables nftables iproute2 kmod curl jq ca-certificates procps"
+    "haproxy conntrack socat ethtool iptables nftables iproute2 kmod curl jq openssl "
+    "ca-certificates procps"
 )
 _ETCD_PACKAGES = "iproute2 curl ca-certificates procps"
 

@@ -83,6 +83,18 @@ def words(plan: Plan) -> str:
     )
 
 
+def annotation(plan: Plan) -> dict[str, str]:
+    """Of pod templates: pods restart to read the CAs of the API again, and to have new tokens."""
+    found = of(plan.spec)
+    said = {
+        subject: listed(found[subject])
+        for subject in ("kubernetes", "service-account")
+        if has_begun(found[subject])
+    }
+    text = " ".join(f"{subject}={known}" for subject, known in said.items())
+    return {"kube-ha/keys": text} if text else {}
+
+
 def encrypts(plan: Plan) -> str:
     """Name of the key that Secrets are written with."""
     return f"key-{signing(plan.spec.control_plane.encryption_key)}"
@@ -145,6 +157,19 @@ def _next(rotation: RotationSpec) -> RotationSpec:
 
 def _word(rotation: RotationSpec) -> str:
     return f"{{generation: {rotation.generation}, step: {rotation.step}}}"
+
+
+def finished(then: Plan, plan: Plan) -> tuple[str, ...]:
+    """What is done once every master has made the step, for those that are no nodes."""
+    subjects = {subject for subject, _, _ in moved(then, plan)}
+    out = []
+    if "kubernetes" in subjects:
+        out.append("pods of every namespace and nodes that join learn the CAs of this step")
+    if subjects & {"kubernetes", "front-proxy"}:
+        out.append("extension API servers learn the CAs of this step")
+    if "encryption" in subjects:
+        out.append(f"Secrets that lie under another key are written anew with {encrypts(plan)}")
+    return tuple(out)
 
 
 def moved(then: Plan, plan: Plan) -> Iterator[tuple[Subject, RotationSpec, RotationSpec]]:

@@ -102,6 +102,15 @@ def _of_life(plan: Plan, found: Changes) -> Iterator[Wave]:
     )
     yield from _control_plane(plan, found, controllers)
     yield Wave(
+        title="CAs and keys, once every master has made the step",
+        order="once",
+        nodes=(),
+        lines=found.keys,
+        checked="each namespace holds the CAs of this step; no Secret lies under another key than "
+        "the one that encrypts",
+        abort="old and new are known to all nodes; the next up goes on",
+    )
+    yield Wave(
         title="add-ons",
         order="side by side",
         nodes=(),

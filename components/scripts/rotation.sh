@@ -4,7 +4,7 @@
 # Values: KEYS (words "subject=generations" of what ever was rotated), ETCD_ENDPOINTS (comma list, as the apiserver's), ENCRYPTS (name of the key that encrypts; empty where nothing is encrypted).
 # shellcheck source=membership.sh disable=SC2154 # here: the folder of run.sh
 source "$here/membership.sh"
-PKI=/etc/kubernetes/pki
+PKI=$ROOT/etc/kubernetes/pki
 
 rotated() { [[ " $KEYS" == *" $1="* ]]; } # rotated SUBJECT
 

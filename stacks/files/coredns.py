@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stacks import rotation
 from stacks.files.manifests import (
     Document,
     cluster_role,
@@ -67,7 +68,10 @@ def coredns(plan: Plan) -> str:
                 "selector": {"matchLabels": _LABELS},
                 "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
                 "template": {
-                    "metadata": {"labels": _LABELS, "annotations": config_annotation(data)},
+                    "metadata": {
+                        "labels": _LABELS,
+                        "annotations": config_annotation(data) | rotation.annotation(plan),
+                    },
                     "spec": {
                         **_pod(f"registry.k8s.io/coredns/coredns:v{plan.versions.coredns}"),
                         **_spread(plan),

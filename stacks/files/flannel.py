@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from stacks import rotation
 from stacks.files.manifests import (
     LOCAL_API,
     REAL_NODES,
@@ -99,7 +100,10 @@ def flannel(plan: Plan) -> str:
                 "selector": {"matchLabels": {"app": _NAME}},
                 "updateStrategy": ROLLING,
                 "template": {
-                    "metadata": {"labels": {"app": _NAME}, "annotations": config_annotation(data)},
+                    "metadata": {
+                        "labels": {"app": _NAME},
+                        "annotations": config_annotation(data) | rotation.annotation(plan),
+                    },
                     "spec": _pod(
                         f"ghcr.io/flannel-io/flannel:v{plan.versions.flannel}", _run(network)
                     ),

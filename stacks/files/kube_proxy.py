@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stacks import rotation
 from stacks.files.manifests import (
     REAL_NODES,
     ROLLING,
@@ -43,7 +44,10 @@ def kube_proxy(plan: Plan) -> str:
                 "selector": {"matchLabels": labels},
                 "updateStrategy": ROLLING,
                 "template": {
-                    "metadata": {"labels": labels, "annotations": config_annotation(data)},
+                    "metadata": {
+                        "labels": labels,
+                        "annotations": config_annotation(data) | rotation.annotation(plan),
+                    },
                     "spec": _pod(f"registry.k8s.io/kube-proxy:v{plan.versions.kubernetes}"),
                 },
             },

@@ -46,6 +46,7 @@ def names(*given: str) -> frozenset[str]:
 GATE = names("nodes", "gate")
 SEPARATE = {"pools.etcd": {"roles": ["etcd"], "count": 3}, "pools.master.roles": ["master"]}
 ETCD = names("etcd-1", "etcd-2", "etcd-3")
+TRUST, ISSUE = {"generation": 2, "step": "trust"}, {"generation": 2, "step": "issue"}
 FIVE = {"pools.master.count": 5}
 
 ROWS: dict[str, list[Row]] = {
@@ -116,6 +117,12 @@ ROWS: dict[str, list[Row]] = {
     ],
     "change kubelet settings": [
         Row(edit={"kubelet.maxPods": 60}, touched=ALL, named=GATE | {"master-1-master", "worker-1-node"}),
+    ],
+    "replace a CA, the key of service accounts or the key of Secrets": [
+        Row(edit={"controlPlane.encryptionKey": TRUST}, touched=MASTERS, named=GATE | {"rotation", "master-1-master"}),
+        Row(before={"controlPlane.encryptionKey": TRUST}, edit={"controlPlane.encryptionKey": ISSUE}, touched=MASTERS, named=GATE | {"rotation"}),
+        Row(edit={"pki.rotation.etcd": TRUST}, touched=MASTERS, named=GATE | {"rotation", "master-1-etcd"}),
+        Row(edit={"pki.rotation.kubernetes": TRUST}, touched=ALL, named=GATE | {"rotation", "worker-1-node"}),
     ],
     "run everything again (drift)": [
         Row(edit={"converge.generation": 2}, touched=ALL, named=GATE | {"addon-flannel"}),

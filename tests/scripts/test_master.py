@@ -21,6 +21,7 @@ VALUES = {
     "ADMISSION_CONFIG": "",
     "OIDC_CA": "",
     "CERTIFICATES": "aa",
+    "KEYS": "",
     "APPLIED": "bb",
 }
 ALL = {**VALUES, "ADMISSION_CONFIG": "kind: AdmissionConfiguration", "OIDC_CA": "PEM"}
@@ -95,6 +96,15 @@ def test_another_text_restarts_the_api_server(shell: Shell, name: str) -> None:
     run(shell, ALL)
     said = run(shell, {**ALL, name: "another"})
     assert any(line.startswith("changed with") for line in said)
+
+
+def test_every_step_of_a_rotation_restarts_the_api_server(shell: Shell) -> None:
+    """It reads its CAs of etcd and keys of service accounts at its start only."""
+    run(shell, VALUES)
+    for keys in ("etcd=1,2", "etcd=2,1", "etcd=2"):
+        said = run(shell, {**VALUES, "KEYS": keys})
+        assert any(line.startswith("changed with") for line in said), keys
+        assert run(shell, {**VALUES, "KEYS": keys}) == ["done, changes=0"]
 
 
 def test_settings_of_the_kubelet_restart_no_api_server(shell: Shell) -> None:

@@ -165,4 +165,18 @@ def test_words_name_what_restarts() -> None:
     issue = words(said(path, 2, "trust"), said(path, 2, "issue"))
     assert "new certificates apiserver-etcd-client, etcd-server, etcd-peer, etcd-client" in issue
     assert "etcd restarts" not in issue
+    assert "once every master has made the step" not in trust + issue
     assert "worker-1" not in trust + issue
+
+
+def test_words_tell_what_happens_once_every_master_has_made_the_step() -> None:
+    issue = words(
+        said("controlPlane.encryptionKey", 2, "trust"),
+        said("controlPlane.encryptionKey", 2, "issue"),
+    )
+    assert "Secrets that lie under another key are written anew with key-2" in issue
+    trust = words(lab(), said("pki.rotation.kubernetes", 2, "trust"))
+    assert "pods of every namespace and nodes that join learn the CAs of this step" in trust
+    assert "extension API servers learn the CAs of this step" in trust
+    assert "CA of the cluster: HAProxy reloads, kubelet restarts, pods go on" in trust
+    assert "worker-1" in trust
