@@ -1,6 +1,8 @@
-"""Make the bundle: everything a cluster fetches, for one Kubernetes version and architecture.
+"""Make the bundle: everything a cluster fetches, for one Kubernetes version and architecture, and
+for those that it is to become.
 
-    python -m artifacts.bundle [--kubernetes V] [--arch amd64] [--out DIR] [--link .local/bundle]
+    python -m artifacts.bundle [--kubernetes V] [--also etcd=V ...] [--arch amd64] [--out DIR]
+                               [--link .local/bundle]
 
     files/<host>/<path>   files in upstream's URL layout, to be served over HTTP
     registry/             storage of an OCI registry with all images
@@ -148,6 +150,14 @@ def _link(link: Path, target: Path) -> None:
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m artifacts.bundle", description="Make a bundle")
     parser.add_argument("--kubernetes", help="a version of artifacts/lock.yaml (its default)")
+    parser.add_argument(
+        "--also",
+        action="append",
+        type=_also,
+        default=[],
+        metavar="NAME=V",
+        help="beside it: kubernetes=V, a whole further set; etcd=V or containerd=V, another one",
+    )
     parser.add_argument("--arch", choices=ARCHITECTURES, default=build.host_arch())
     parser.add_argument("--out", type=Path, help="put the bundle there, not into the cache")
     parser.add_argument("--link", type=Path, help="make this a symbolic link to the bundle")
@@ -157,12 +167,19 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def _also(word: str) -> tuple[str, str]:
+    name, mark, version = word.partition("=")
+    if not mark:
+        raise argparse.ArgumentTypeError(f"{word!r}: write it as NAME=VERSION")
+    return name, version
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Make the bundle that the arguments name; 1 after an error, which is on stderr."""
     arguments = _arguments(argv)
     try:
         order = Order(
-            lock=read(arguments.kubernetes, arguments.arch),
+            lock=read(arguments.kubernetes, arguments.arch, also=arguments.also),
             source=arguments.source,
             upstream=Upstream(mirror=arguments.mirror, registry=arguments.registry),
             cache=_cache(),

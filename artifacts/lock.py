@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
 HERE = Path(__file__).parent
-_ABOUT_THE_SET = ("fits", "sources")  # no versions of it
+_ABOUT_THE_SET = ("fits", "takes", "sources")  # no versions of it
 ARCHITECTURES = ("amd64", "arm64")
 
 
@@ -84,29 +84,65 @@ class Lock:
         return (*self.files, *self.images)
 
 
-def read(kubernetes: str | None, arch: str, *, path: Path = HERE / "lock.yaml") -> Lock:
-    """The set of `kubernetes` (None: the default one) for `arch`. Raises LockError."""
+def read(
+    kubernetes: str | None,
+    arch: str,
+    *,
+    path: Path = HERE / "lock.yaml",
+    also: Sequence[tuple[str, str]] = (),
+) -> Lock:
+    """The set of `kubernetes` (None: the default one) for `arch`, and what is wanted beside it.
+
+    `also`: ("kubernetes", version) for a whole further set, ("etcd", version) and the like for
+    another version of one component. Raises LockError.
+    """
     raw = _mapping(yaml.safe_load(path.read_text()), str(path))
     if arch not in ARCHITECTURES:
         raise LockError(f"architecture {arch}: must be one of {', '.join(ARCHITECTURES)}")
-    sets = _section(raw, "sets")
     chosen = kubernetes or _text(raw, "default")
-    if chosen not in sets:
-        raise LockError(f"{path}: no set for Kubernetes {chosen}; there are {', '.join(sets)}")
-    versions = {"kubernetes": chosen}
-    for key, value in _mapping(sets[chosen], f"sets.{chosen}").items():
-        if key in _ABOUT_THE_SET:
-            continue
-        if not isinstance(value, str):
-            raise LockError(f"{path}: sets.{chosen}.{key}: quote {value!r}, it is no string")
-        versions[key] = value
-    reader = _Reader(raw=raw, versions=versions, arch=arch)
+    own = _versions(raw, chosen, str(path))
+    more = [
+        _versions(raw, version, str(path))
+        if key == "kubernetes"
+        else _chosen(raw, own, key, version)
+        for key, version in also
+    ]
+    # The set itself last: the tools of this computer are taken of it.
+    mine, *others = (_Reader(raw=raw, versions=versions, arch=arch) for versions in (own, *more))
+    files = {file.url: file for file in mine.files()}
+    images = {image.ref: image for image in mine.images()}
+    further = {f.url: f for other in others for f in other.files() if f.url not in files}
+    pulled = {i.ref: i for other in others for i in other.images() if i.ref not in images}
     return Lock(
         kubernetes=chosen,
         arch=arch,
-        files=tuple(reader.file(name) for name in _section(raw, "files")),
-        images=tuple(reader.image(name) for name in _section(raw, "images")),
+        files=(*further.values(), *files.values()),
+        images=(*pulled.values(), *images.values()),
     )
+
+
+def _versions(raw: Mapping[str, object], kubernetes: str, where: str) -> dict[str, str]:
+    """Version by component of one set."""
+    sets = _section(raw, "sets")
+    if kubernetes not in sets:
+        raise LockError(f"{where}: no set for Kubernetes {kubernetes}; there are {', '.join(sets)}")
+    versions = {"kubernetes": kubernetes}
+    for key, value in _mapping(sets[kubernetes], f"sets.{kubernetes}").items():
+        if key in _ABOUT_THE_SET:
+            continue
+        if not isinstance(value, str):
+            raise LockError(f"{where}: sets.{kubernetes}.{key}: quote {value!r}, it is no string")
+        versions[key] = value
+    return versions
+
+
+def _chosen(
+    raw: Mapping[str, object], own: Mapping[str, str], key: str, version: str
+) -> dict[str, str]:
+    there = _list(_section(raw, "choices"), key) if key in _section(raw, "choices") else ()
+    if version not in there:
+        raise LockError(f"choices.{key}: has no {version}; there are {', '.join(there) or 'none'}")
+    return {**own, key: version}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +150,12 @@ class _Reader:
     raw: Mapping[str, object]
     versions: Mapping[str, str]
     arch: str
+
+    def files(self) -> Iterator[File]:
+        return (self.file(name) for name in _section(self.raw, "files"))
+
+    def images(self) -> Iterator[Image]:
+        return (self.image(name) for name in _section(self.raw, "images"))
 
     def file(self, name: str) -> File:
         entry = _section(_section(self.raw, "files"), name)

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 
 from stacks import arrivals, certificates, desired, memory, rotation
 from stacks.actions import Action, Kind, NodeChange
-from stacks.effects import CERTIFICATES, CONNECTION, KUBELET_PART, OF_VALUE, OF_VERSION, Restart
+from stacks.effects import (
+    CERTIFICATES,
+    CONNECTION,
+    CONTROL_PLANE,
+    KUBELET_PART,
+    OF_VALUE,
+    OF_VERSION,
+    Restart,
+)
 from stacks.memory import Memory
 from stacks.plan import Node, Plan
 
@@ -118,9 +126,10 @@ def _versions(then: Plan, plan: Plan, node: Node) -> Iterator[Action]:
     for name in names:
         was, now = getattr(then.versions, name), getattr(plan.versions, name)
         if was != now:
-            effect = OF_VERSION[name]
+            swapped = name == "kubernetes" and node.is_master
+            effect = CONTROL_PLANE if swapped else OF_VERSION[name]
             text = f"{effect.what} {was} -> {now}: {effect.then}"
-            phase = "etcd-member" if name == "etcd" else "node"
+            phase = "etcd-member" if name == "etcd" else "master" if swapped else "node"
             yield Action(phase=phase, text=text, restarts=effect.restarts)
 
 
@@ -136,6 +145,8 @@ def _values(then: Plan, old: Node, plan: Plan, node: Node, drift: _Drift) -> Ite
         for name, text in now[phase].items():
             before = was.get(phase, {}).get(name)
             if before == text and f"{phase} {name}" not in drifted:
+                continue
+            if name == "KUBERNETES":  # _versions has told it
                 continue
             effect = OF_VALUE[phase, name]
             if (

@@ -7,7 +7,7 @@ config.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from stacks import (
@@ -82,7 +82,21 @@ def _kubernetes(spec: Spec) -> list[Problem]:
         versions.for_kubernetes(spec.cluster.kubernetes)
     except versions.UnknownVersionError as error:
         return [Problem("cluster.kubernetes", str(error))]
-    return []
+    out = []
+    for component, said in _chosen(spec):
+        there = versions.fitting(spec.cluster.kubernetes, component)
+        if said not in there:
+            text = f"{said!r} is none that fits Kubernetes {spec.cluster.kubernetes} in"
+            way = f"artifacts/lock.yaml; it has {', '.join(there)}"
+            out.append(Problem(f"cluster.{component}", f"{text} {way}"))
+    return out
+
+
+def _chosen(spec: Spec) -> Iterator[tuple[versions.Component, str]]:
+    if spec.cluster.etcd is not None:
+        yield "etcd", spec.cluster.etcd
+    if spec.cluster.containerd is not None:
+        yield "containerd", spec.cluster.containerd
 
 
 def _machines(spec: Spec) -> list[Problem]:

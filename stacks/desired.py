@@ -96,6 +96,7 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
         values["INCARNATION"] = str(node.generation)
     if node.in_kubernetes:
         values |= {
+            "KUBERNETES": plan.versions.kubernetes,
             "SYSCTL": _text(sysctl.sysctl(plan)),
             "MODULES": _text(sysctl.modules(plan)),
             "CONTAINERD_CONFIG": _text(containerd.config(plan)),

@@ -29,6 +29,7 @@ _ETCD = "etcd restarts, after its leadership has moved"
 # By phase and name of a value, as in desired.py.
 OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ("node", "ROLES"): Effect(what="roles", then=_QUIET),
+    ("node", "KUBERNETES"): Effect(what="Kubernetes", then="said with its versions"),
     ("node", "PACKAGES"): Effect(what="packages", then="missing ones are installed"),
     ("node", "GENERATION"): Effect(
         what="converge.generation", then="every phase runs again, what is right stays"
@@ -86,14 +87,19 @@ KUBELET_PART = Effect(
 
 # By the name of a component, as in versions.Versions: which nodes have it is changes.py's.
 OF_VERSION: Mapping[str, Effect] = {
-    "kubernetes": Effect(
-        what="Kubernetes", then="control plane and kubelet restart", restarts="kube-apiserver"
-    ),
+    "kubernetes": Effect(what="Kubernetes", then="kubelet restarts as the new version"),
     "etcd": Effect(what="etcd", then=_ETCD, restarts="etcd"),
     "containerd": Effect(what="containerd", then=_CONTAINERD),
     "runc": Effect(what="runc", then="used by new containers"),
     "cni_plugins": Effect(what="CNI plugins", then="used by new pods"),
 }
+# Of a master, whose kubelet waits for its own API server.
+CONTROL_PLANE = Effect(
+    what="Kubernetes",
+    then="images are fetched while it serves, then the apiserver drains, kubelet and control plane "
+    "change, and it serves again",
+    restarts="kube-apiserver",
+)
 CERTIFICATES = Effect(
     what="certificates",
     then="apiserver and etcd read them while they run; controller manager and scheduler restart",

@@ -141,7 +141,7 @@ def plan(spec: Spec, *, sets: Versions | None = None) -> Plan:
     masters = tuple(node for node in in_turn if node.is_master)
     return Plan(
         spec=spec,
-        versions=sets or versions.for_kubernetes(spec.cluster.kubernetes),
+        versions=sets or _versions(spec),
         mirror=_mirror(spec),
         nodes=nodes,
         away=tuple(_node(spec, place) for place in inventory.away(spec)),
@@ -150,6 +150,13 @@ def plan(spec: Spec, *, sets: Versions | None = None) -> Plan:
         workers=tuple(node for node in nodes if node.is_worker),
         etcd_stacked=all(node.is_etcd for node in masters),
         warnings=tuple(sorted(checks.warnings(spec))),
+    )
+
+
+def _versions(spec: Spec) -> Versions:
+    cluster = spec.cluster
+    return versions.for_kubernetes(
+        cluster.kubernetes, etcd=cluster.etcd, containerd=cluster.containerd
     )
 
 

@@ -61,6 +61,13 @@ class SpecError(ValueError):
 class ClusterSpec(Section):
     name: ClusterName = Field(description="first part of every resource name; fixed for life")
     kubernetes: Version = Field(description="Kubernetes release, one of artifacts/lock.yaml")
+    etcd: Version | None = Field(
+        None, description="another etcd of the lock that fits; default: that of the Kubernetes set"
+    )
+    containerd: Version | None = Field(
+        None,
+        description="another containerd of the lock that fits; default: that of the Kubernetes set",
+    )
     pod_cidr: Cidr = Field(
         "10.244.0.0/16", description="pods; each node takes a part of it (network.nodeCidrMask)"
     )

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stacks import membership, memory, refusals, rotation, versions
-from stacks.membership import listed
+from stacks import membership, memory, refusals, rotation, upgrades
 from stacks.memory import Memory, UnreadableMemoryError
 from stacks.plan import Plan
 from stacks.problems import Problem
@@ -84,7 +83,7 @@ def check(before: Memory | None, plan: Plan) -> Verdict:
 def _refusals(before: Memory, plan: Plan) -> list[Refusal]:
     return [
         *_immutable(before, plan),
-        *_kubernetes(before, plan),
+        *upgrades.refusals(before, plan),
         *_identity(before, plan),
         *_renamed(before, plan),
         *membership.refusals_of(before, plan),
@@ -114,26 +113,6 @@ def _word(value: object) -> str:
         return str(value).lower()
     # The engine gives every number back as a float.
     return str(int(value)) if isinstance(value, float) else repr(value)
-
-
-def _kubernetes(before: Memory, plan: Plan) -> list[Refusal]:
-    old, new = before.kubernetes, plan.spec.cluster.kubernetes
-    if old == new:
-        return []
-    skipped = versions.minor(new)[1] - versions.minor(old)[1] - 1
-    if versions.number(new) < versions.number(old):
-        reason = f"{new} is older than {old}, and it cannot read what {old} wrote to etcd"
-    elif versions.minor(new)[0] == versions.minor(old)[0] and skipped > 0:
-        reason = f"from {old} to {new} skips {skipped} minor version(s), and Kubernetes takes each"
-    else:
-        reason = f"this cluster was made with {old}, and stays with it"
-    way = f"set it back to {old!r}, or make a new stack with {new!r} and move the workload over"
-    out = [Refusal("version", new, "cluster.kubernetes", f"{reason}; {way}")]
-    leaving = sorted(set(before.machines) - {node.name for node in plan.nodes})
-    if leaving:
-        text = f"changes while {listed(leaving)} would leave; take these out first and run up"
-        out.append(Refusal("leave-and-upgrade", new, "cluster.kubernetes", text))
-    return out
 
 
 def _identity(before: Memory, plan: Plan) -> list[Refusal]:

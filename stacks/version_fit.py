@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from stacks import versions
-from stacks.versions import mapping, minor, number
+from stacks.versions import COMPONENTS, fitting, mapping, minor, number
 
 # As the lock names them. At least what the documents say; of etcd within the same minor, too, for
 # its members go through every minor.
@@ -17,10 +17,19 @@ _INTRO = """# Which versions fit together
 
 <!-- Made by `python -m stacks.reference` from artifacts/lock.yaml; edit it there. -->
 
-`cluster.kubernetes` chooses one of these sets; nothing in it is chosen alone. *Named* is what the
-document beside it names for that Kubernetes: etcd, containerd and CNI plugins are that or newer,
-etcd within its minor; the others are that very version. A test compares them. For runc and flannel
-no document names one.
+`cluster.kubernetes` chooses one of these sets; `cluster.etcd` and `cluster.containerd` choose
+another one for these two, of those that stand there as *or*. *Named* is what the document beside it
+names for that Kubernetes: etcd, containerd and CNI plugins are that or newer, etcd within its
+minor; the others are that very version. A test compares them. For runc and flannel no document
+names one.
+
+Another etcd fits from what kubeadm takes of one that it did not make (`takes` in the lock, in the
+same document) up to the minor version of the set; another containerd within the minor version of
+the set, whose config file it reads.
+
+A running cluster goes up one minor version of Kubernetes and of etcd at a time, and back only by
+patches; etcd 3.6 follows 3.5.26 or later, 3.7 follows 3.6.11 or later
+([day-2.md](day-2.md#upgrades)).
 """
 
 
@@ -79,8 +88,8 @@ def page() -> str:
     """The text of docs/versions.md."""
     lines = [_INTRO]
     for made in sets(versions.lock()):
-        lines += [f"## Kubernetes {made.kubernetes}\n", "| component | version | named | in |"]
-        lines.append("|---|---|---|---|")
+        lines += [f"## Kubernetes {made.kubernetes}\n", "| component | version | or | named | in |"]
+        lines.append("|---|---|---|---|---|")
         lines += [_row(made, name) for name in made.versions]
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
@@ -89,4 +98,10 @@ def page() -> str:
 def _row(made: Set, name: str) -> str:
     url = made.sources.get(name)
     link = f"[{url.rpartition('/')[2]}]({url})" if url else ""
-    return f"| {name} | {made.versions[name]} | {made.fits.get(name, '')} | {link} |"
+    named = made.fits.get(name, "")
+    return f"| {name} | {made.versions[name]} | {_others(made, name)} | {named} | {link} |"
+
+
+def _others(made: Set, name: str) -> str:
+    fits = [v for c in COMPONENTS if c == name for v in fitting(made.kubernetes, c)]
+    return ", ".join(version for version in fits if version != made.versions[name])

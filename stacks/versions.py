@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import yaml
 
 LOCK = Path(__file__).resolve().parent.parent / "artifacts" / "lock.yaml"
+
+
+Component = Literal["etcd", "containerd"]  # what can be chosen beside `cluster.kubernetes`
+COMPONENTS: tuple[Component, ...] = ("etcd", "containerd")
 
 
 class UnknownVersionError(ValueError):
@@ -29,14 +34,44 @@ class Versions:
     agnhost: str
 
 
-def for_kubernetes(version: str) -> Versions:
-    """The one coherent set for a Kubernetes version. Raises UnknownVersionError."""
+def for_kubernetes(
+    version: str, *, etcd: str | None = None, containerd: str | None = None
+) -> Versions:
+    """The coherent set for a Kubernetes version, with another etcd or containerd where one is said.
+
+    Raises UnknownVersionError for a Kubernetes version without a set; whether the others fit is
+    `fitting`'s to say.
+    """
     entry = _sets().get(version)
     if entry is None:
         raise UnknownVersionError(
             f"{version!r} is not in artifacts/lock.yaml; it has {', '.join(known())}"
         )
-    return entry
+    return replace(entry, etcd=etcd or entry.etcd, containerd=containerd or entry.containerd)
+
+
+def fitting(kubernetes: str, component: Component) -> tuple[str, ...]:
+    """Versions of a component that may stand beside that Kubernetes version, newest first.
+
+    etcd: what its kubeadm takes, up to the minor version of the set's own. containerd: what its
+    makers name for it, within the minor version of the set's own, whose config file it reads.
+    """
+    made = mapping(mapping(lock().get("sets"), "sets")[kubernetes], f"sets.{kubernetes}")
+    own = str(made[component])
+    least = number(str(mapping(made["takes" if component == "etcd" else "fits"], "")[component]))
+    found = [own]
+    for version in choices(component):
+        up_to = minor(version) <= minor(own)
+        near = up_to if component == "etcd" else minor(version) == minor(own)
+        if near and number(version) >= least and version not in found:
+            found.append(version)
+    return tuple(sorted(found, key=number, reverse=True))
+
+
+def choices(component: Component) -> tuple[str, ...]:
+    """Versions of the lock beside those of its sets."""
+    listed = mapping(lock().get("choices"), "choices").get(component)
+    return tuple(str(version) for version in listed) if isinstance(listed, list) else ()
 
 
 def known() -> tuple[str, ...]:
@@ -49,9 +84,10 @@ def number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def minor(version: str) -> tuple[int, ...]:
+def minor(version: str) -> tuple[int, int]:
     """`1.36.3` as (1, 36)."""
-    return number(version)[:2]
+    major, of_major, *_ = number(version)
+    return major, of_major
 
 
 def lock() -> Mapping[str, object]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import shlex
+from ipaddress import IPv4Network
+from pathlib import PurePath
 
 import pulumi_tls as tls
 from cryptography.hazmat.primitives import serialization
@@ -35,7 +37,7 @@ class Lab(ComponentResource):
             environment={
                 "LAB": name,
                 "SUBNET": plan.spec.machines.lab.subnet,
-                "BUNDLE": ".local/bundle",
+                "BUNDLE": _bundle(plan),
             },
             logging=local.Logging.NONE,
             add_previous_output_in_env=False,
@@ -87,6 +89,14 @@ class Lab(ComponentResource):
 
 # Order of the group of P-256 (FIPS 186-4, D.1.2.3): private keys are 1 to this less 1.
 _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+
+
+def _bundle(plan: Plan) -> str:
+    """Folder of the bundle that the lab's mirror serves."""
+    own = str(IPv4Network(plan.spec.machines.lab.subnet)[2])
+    if plan.mirror and plan.mirror.url == f"http://{own}:8080":
+        return str(PurePath(plan.mirror.manifest).parent)
+    return ".local/bundle"
 
 
 def _host_key(seed: str, name: str) -> str:

@@ -19,6 +19,23 @@ binaries() {
   install_archive etcd "$url" "$sum" /usr/local/bin 1 "$ARCH_DIR/etcd" "$ARCH_DIR/etcdctl" "$ARCH_DIR/etcdutl"
 }
 
+# etcd tells which minor version all members have reached: the data is of that version, and no older member can take part.
+refuse_older_etcd() {
+  local is member wanted=${ARCH_DIR#etcd-v}
+  wanted=${wanted%%-*}
+  for member in here=127.0.0.1 $MEMBERS; do
+    is=$(cluster_version "${member#*=}")
+    if [[ -n $is ]]; then break; fi
+  done
+  if [[ -z $is ]] || (($(minor_of "$wanted") >= $(minor_of "$is"))); then return; fi
+  die "all etcd members have reached ${is%.*}, and its data is nothing for $wanted" "set cluster.etcd to a version of ${is%.*} and run pulumi up; to go back, restore a snapshot of etcd from before the change"
+}
+cluster_version() { # cluster_version ADDRESS: empty where nothing answers, or nothing is decided yet
+  local answer
+  answer=$(curl -fsS --max-time 3 --noproxy '*' --cacert /etc/kube-ha/etcd/ca.crt --cert /etc/kube-ha/etcd/client.crt --key /etc/kube-ha/etcd/client.key "https://$1:2379/version" 2>/dev/null) || return 0
+  if [[ $answer =~ \"etcdcluster\":\"([0-9.]+)\" ]]; then printf '%s\n' "${BASH_REMATCH[1]}"; fi
+}
+
 # The first other member that knows the cluster with a quorum behind it (a member list is a linearizable read).
 find_cluster() {
   local member address
@@ -152,6 +169,7 @@ before_restart() {
 main() {
   local peer files=(/etc/kube-ha/etcd/etcd.env /etc/systemd/system/etcd.service /etc/kube-ha/etcd/ca.crt "$STATE/etcd.artefact")
   own
+  refuse_older_etcd
   binaries
   put 600 /etc/kube-ha/etcd/etcd.env <<<"$ETCD_ENV"
   put 644 /etc/systemd/system/etcd.service <<<"$ETCD_UNIT"

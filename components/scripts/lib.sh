@@ -174,6 +174,11 @@ install_archive() {
   mark_installed "$name" "$sum" "${files[@]}"
 }
 
+minor_of() { # minor_of VERSION: v1.36.3 as 1036, for comparing
+  [[ $1 =~ ^v?([0-9]+)\.([0-9]+) ]] || die "'$1' is no version"
+  printf '%d\n' $((BASH_REMATCH[1] * 1000 + BASH_REMATCH[2]))
+}
+
 # One run at a time: a second one may have been left behind by an engine that died.
 lock() {
   mkdir -p "$STATE"

@@ -1,15 +1,19 @@
 # shellcheck shell=bash
 # Makes this machine a serving master: kubelet, apiserver, controller manager and scheduler of the wanted configuration. Every master is made
 # by the same `kubeadm init`; its PKI and etcd are there already, so no other master has to be alive. An existing master changes by phases.
+# Another version of the kubelet, which phase node has put beside the one that runs, is put in its place while the API server is away.
 # Values: ADDRESS, KUBEADM_CONFIG, texts of files of the apiserver, empty where it has none (AUDIT_POLICY, ADMISSION_CONFIG, OIDC_CA), CERTIFICATES (hash of this master's leafs: changes when they are renewed), KEYS (generations of CAs and keys that were ever rotated, may be empty), APPLIED. Owns: /etc/kubernetes but for the PKI, the static pods of the control plane.
 CONFIG=/etc/kube-ha/kubeadm.yaml
 MANIFEST=/etc/kubernetes/manifests/kube-apiserver.yaml
 LOCAL_API=https://127.0.0.1:3446
+NEXT=$HOME_DIR/next # where phase node has put another kubelet
 # Value and the file it is the text of.
 API_FILES="AUDIT_POLICY=/etc/kubernetes/audit-policy.yaml ADMISSION_CONFIG=/etc/kubernetes/admission.yaml OIDC_CA=/etc/kubernetes/oidc-ca.crt"
 KUBECONFIGS="admin super-admin controller-manager scheduler kubelet"
 # shellcheck source=identity.sh disable=SC2154 # here: the folder of run.sh
 source "$here/identity.sh"
+# shellcheck source=update.sh disable=SC2154 # here: the folder of run.sh
+source "$here/update.sh"
 
 # All clients on a node go by the node's HAProxy, so that they live on when the local apiserver is away.
 kubeconfigs() {
@@ -70,7 +74,6 @@ known_masters() { kubectl_admin get nodes -l node-role.kubernetes.io/control-pla
 # Stop the apiserver in good order (it drains, HAProxies see it unready), change, start, wait: no request is lost.
 change_master() {
   local known others
-  log "reconfiguring the control plane"
   # One that does not serve (a flag it refuses, say) can only get better.
   if ready >/dev/null 2>&1; then
     known=$(known_masters)
@@ -81,14 +84,83 @@ change_master() {
   if ((known > 1 && others == 0)); then
     die "no other apiserver is ready, so this one cannot be restarted without an outage" "repair the other masters first (kubectl get nodes; journalctl -u kubelet there)"
   fi
+  pull_images
+  evict_for_kubelet
+  log "reconfiguring the control plane"
   kubeconfigs
   unsettle master
+  if kubelet_staged; then hand_over; fi
   rm -f "$MANIFEST"
   wait_for 120 "old apiserver stopped" nothing_on 6443
+  if kubelet_staged; then swap_kubelet; fi
   kubeadm init phase control-plane all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "static pods: $(tail -n 3 "$STATE/kubeadm.log")"
   wait_for 180 "apiserver of $NODE ready" ready
+  wait_for 120 "apiserver of $NODE steady, and taken back by HAProxy" steady
   changes=$((changes + 1))
 }
+
+# While everything serves: pulling takes longer than the rest of the change.
+pull_images() {
+  local wanted there image
+  wanted=$(kubeadm config images list --config "$CONFIG" 2>/dev/null | awk '/\/(kube-apiserver|kube-controller-manager|kube-scheduler|pause):/')
+  there=$(ctr -n k8s.io images ls -q)
+  for image in $wanted; do
+    if [[ $'\n'$there$'\n' == *$'\n'"$image"$'\n'* ]]; then continue; fi
+    timeout 300 ctr -n k8s.io images pull --hosts-dir /etc/containerd/certs.d "$image" >"$STATE/pull.log" 2>&1 || die "image $image cannot be pulled: $(tail -n 2 "$STATE/pull.log")" "see that the registry has it; the control plane was not touched"
+    log "pulled $image"
+  done
+}
+
+# As on workers: containers may not outlive a kubelet of another minor version.
+evict_for_kubelet() {
+  local is wanted
+  if ! kubelet_staged; then return; fi
+  is=$(kubelet_version /usr/local/bin/kubelet)
+  wanted=$(kubelet_version "$NEXT/kubelet")
+  if (($(minor_of "$is") == $(minor_of "$wanted"))); then return; fi
+  begin_update "kubelet ${is#v} -> ${wanted#v}" intrusive
+}
+kubelet_version() { "$1" --version | awk '{print $2}'; }
+
+# Phase node has put another kubelet beside the one that runs.
+kubelet_staged() { [[ -f $NEXT/kubelet.sum && -f $NEXT/kubelet ]]; }
+# The controllers of this machine end first, and give up their leases: the others need not wait until these run out.
+hand_over() {
+  local name holder me
+  rm -f "${MANIFEST%/*}"/kube-{controller-manager,scheduler}.yaml
+  wait_for 90 "old kube-controller-manager stopped" nothing_on 10257
+  wait_for 90 "old kube-scheduler stopped" nothing_on 10259
+  me=$(uname -n)
+  for name in kube-controller-manager kube-scheduler; do
+    holder=$(kubectl_admin -n kube-system get lease "$name" -o 'jsonpath={.spec.holderIdentity}' 2>/dev/null) || continue
+    if [[ $holder != "${me}_"* ]]; then continue; fi
+    # || true: the lease runs out by itself, 15 s later.
+    kubectl_admin -n kube-system patch lease "$name" --type merge -p '{"spec":{"holderIdentity":""}}' >/dev/null 2>&1 || true
+    log "gave up the lease $name"
+  done
+}
+swap_kubelet() {
+  local sum
+  sum=$(<"$NEXT/kubelet.sum")
+  systemctl stop kubelet
+  mv -f "$NEXT/kubelet" /usr/local/bin/kubelet
+  mark_installed kubelet "$sum" /usr/local/bin/kubelet
+  rm -f "$NEXT/kubelet.sum"
+  # With its own settings and flags, as kubeadm made them when this master was made, and starts it.
+  kubeadm init phase kubelet-start --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "kubelet does not start: $(tail -n 3 "$STATE/kubeadm.log")" "see journalctl -u kubelet on $NODE, then run pulumi up again"
+  kubelet_started
+  log "swapped the kubelet"
+}
+# Good once may be good by chance, and other nodes' HAProxies need two good checks before they send anybody here.
+steady() {
+  local n
+  for ((n = 0; n < 5; n++)); do
+    ready || return 1
+    sleep 1
+  done
+  taken_back
+}
+taken_back() { [[ $(socat -t 5 - UNIX-CONNECT:/run/haproxy/admin.sock <<<"show stat") =~ kubernetes-api,"$NODE",[^$'\n']*,UP, ]]; }
 
 # What the cluster keeps for upgrades and for joining nodes; this node's kubelet follows it at once, the others' when their turn comes.
 publish_settings() {
@@ -184,10 +256,11 @@ main() {
   control_plane=$(control_plane_sum)
   settings=$(sha256sum "$CONFIG")
   if [[ -z $(remembered master) ]]; then
+    if kubelet_staged; then swap_kubelet; fi # of a master that was never made whole
     make_master
     put 600 "$STATE/kubeadm.sum" <<<"$settings" # kubeadm init has published them
     put 600 "$STATE/certificates.sum" <<<"$CERTIFICATES"
-  elif [[ $(remembered master) != "$control_plane" || ! -f $MANIFEST ]] || static_pods_changed; then
+  elif [[ $(remembered master) != "$control_plane" || ! -f $MANIFEST ]] || static_pods_changed || kubelet_staged; then
     change_master
   elif kubeconfigs_missing; then
     kubeconfigs
@@ -204,12 +277,14 @@ main() {
     publish_settings
     put 600 "$STATE/kubeadm.sum" <<<"$settings"
   fi
+  awk '$1 == "kubernetesVersion:" {print $2}' "$CONFIG" | put 644 "$STATE/kubernetes" # phase node reads it
   if [[ $(remembered certificates) != "$CERTIFICATES" ]]; then
     renew_kubeconfigs
     put 600 "$STATE/certificates.sum" <<<"$CERTIFICATES"
   fi
   renew_identity /etc/kubernetes/pki/ca.crt issue_identity
   follow_kubelet_settings
+  end_update
   announce "$APPLIED"
   finish
 }

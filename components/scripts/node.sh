@@ -2,9 +2,10 @@
 # Makes the machine ready for its roles: packages, kernel settings, container runtime, kubelet, the local way to the API.
 # Values: ARTEFACTS (lines "name url sha256"), PACKAGES, PROXY_ENV (lines, may be empty), and the files' texts: SYSCTL, MODULES,
 #   CONTAINERD_CONFIG, CONTAINERD_UNIT, CONTAINERD_PROXY (may be empty), REGISTRY_HOSTS (lines "host<TAB>base64 of hosts.toml"), KUBELET_UNIT, KUBELET_DROPIN, HAPROXY_CFG,
-#   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES.
+#   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES, KUBERNETES (version).
 # Owns: the units containerd, kubelet and haproxy, and the files named above. A machine of an older incarnation of this node is wiped first.
 CERTS=/etc/containerd/certs.d
+NEXT=$HOME_DIR/next # the kubelet that phase master is to put in place
 # shellcheck source=wipe.sh disable=SC2154 # here: the folder of run.sh
 source "$here/wipe.sh"
 # shellcheck source=update.sh
@@ -107,7 +108,12 @@ kubelet() {
   for name in kubeadm kubectl kubelet; do
     artefact "$name"
     # Workers have no kubectl: they hold no credential for it.
-    if [[ -n $url ]]; then install_binary "$name" "$url" "$sum" "/usr/local/bin/$name"; fi
+    if [[ -z $url ]]; then continue; fi
+    if [[ $name == kubelet ]] && waits_for_api_server; then
+      stage_kubelet "$url" "$sum"
+    else
+      install_binary "$name" "$url" "$sum" "/usr/local/bin/$name"
+    fi
   done
   put 644 /etc/systemd/system/kubelet.service <<<"$KUBELET_UNIT"
   put 644 /etc/systemd/system/kubelet.service.d/10-kubeadm.conf <<<"$KUBELET_DROPIN"
@@ -148,6 +154,37 @@ announce_update() {
   else
     begin_update "configuration $APPLIED"
   fi
+}
+
+# A master's kubelet must not be newer than its API server, and another version of it starts the static pods anew: phase master changes
+# both, once the API server has drained.
+waits_for_api_server() { [[ $ROLES == *master* ]] && kubelet_made; }
+stage_kubelet() { # stage_kubelet URL SUM
+  local is=""
+  if [[ -f $NEXT/kubelet.sum ]]; then is=$(<"$NEXT/kubelet.sum"); fi
+  if installed kubelet "$2"; then
+    if [[ -n $is ]]; then drop_staged; fi # of a change that was taken back
+  elif [[ -f $STATE/kubelet.artefact && $(<"$STATE/kubelet.artefact") == "$2" ]]; then
+    drop_staged
+    install_binary kubelet "$1" "$2" /usr/local/bin/kubelet # what somebody changed by hand
+  elif [[ $is != "$2" || ! -f $NEXT/kubelet ]]; then
+    drop_staged
+    fetch "$1" "$2" "$NEXT/kubelet"
+    chmod 755 "$NEXT/kubelet"
+    put 600 "$NEXT/kubelet.sum" <<<"$2"
+  fi
+}
+drop_staged() { rm -f "$NEXT/kubelet.sum" "$NEXT/kubelet" "$NEXT/kubelet.part"; }
+
+# Once a master has finished a newer minor version (which is when its settings are published), what it has stored may be unreadable to an
+# older API server. Where no API answers, this machine's own word counts.
+refuse_older_minor() {
+  local is=""
+  if [[ $ROLES != *master* ]] || ! kubelet_made; then return; fi
+  is=$(kubectl_admin -n kube-system get configmap kubeadm-config -o 'jsonpath={.data.ClusterConfiguration}' 2>/dev/null | awk '$1 == "kubernetesVersion:" {print $2}') || is=""
+  if [[ -z $is && -f $STATE/kubernetes ]]; then is=$(<"$STATE/kubernetes"); fi
+  if [[ -z $is ]] || (($(minor_of "$KUBERNETES") >= $(minor_of "$is"))); then return; fi
+  die "a master of this cluster has finished Kubernetes ${is#v}, so it cannot go back to $KUBERNETES" "set cluster.kubernetes to ${is#v} and run pulumi up, which goes on where it stopped; to go back, restore a snapshot of etcd from before the change"
 }
 
 # A master asks who is a member of etcd; where members are elsewhere, it needs the client all the same.
@@ -224,6 +261,7 @@ main() {
   packages
   if [[ $ROLES == *etcd* ]]; then revive_etcd; fi
   if [[ $ROLES != etcd ]]; then
+    refuse_older_minor
     begin "$APPLIED"
     kernel
     local_api

@@ -88,3 +88,45 @@ def test_a_set_without_a_version_that_is_needed_is_refused(tmp_path: Path) -> No
     path = edited(tmp_path, "    runc: 1.4.3\n", "")
     with pytest.raises(LockError, match=r"sets\.1\.36\.3: has no version of runc"):
         read("1.36.3", "amd64", path=path)
+
+
+CHOICES = yaml.safe_load((HERE / "lock.yaml").read_text())["choices"]
+
+
+@pytest.mark.parametrize(
+    ("name", "version"), [(name, version) for name in CHOICES for version in CHOICES[name]]
+)
+def test_every_choice_is_pinned(name: str, version: str) -> None:
+    folder = HERE / "build" / name / version
+    assert f" v{version}" in (folder / "go.mod").read_text()
+    assert f" v{version} h1:" in (folder / "go.sum").read_text()
+
+
+def test_what_is_wanted_beside_a_set_comes_before_it() -> None:
+    """Tools of this computer are taken of the last of each name: that is the set's own."""
+    alone = read("1.36.3", "amd64")
+    both = read("1.36.3", "amd64", also=[("kubernetes", "1.35.4"), ("etcd", "3.6.15")])
+    assert both.kubernetes == alone.kubernetes
+    assert both.files[-len(alone.files) :] == alone.files
+    assert both.images[-len(alone.images) :] == alone.images
+    beside = sorted((file.name, file.version) for file in both.files[: -len(alone.files)])
+    assert beside == [
+        ("etcd", "3.6.15"), ("kubeadm", "1.35.4"), ("kubectl", "1.35.4"), ("kubelet", "1.35.4"),
+    ]  # fmt: skip
+    refs = [image.ref for image in both.images]
+    assert len(refs) == len(set(refs))
+
+
+@pytest.mark.parametrize(
+    ("also", "text"),
+    [
+        (("etcd", "3.4.1"), r"choices\.etcd: has no 3\.4\.1; there are 3\.6\.15, 3\.5\.35"),
+        (("runc", "1.0.0"), r"choices\.runc: has no 1\.0\.0; there are none"),
+        (("kubernetes", "1.1.1"), r"no set for Kubernetes 1\.1\.1; there are 1\.36\.3, 1\.35\.4"),
+    ],
+)
+def test_what_the_lock_does_not_have_cannot_be_wanted_beside(
+    also: tuple[str, str], text: str
+) -> None:
+    with pytest.raises(LockError, match=text):
+        read(None, "amd64", also=[also])

@@ -39,6 +39,7 @@ publish_settings() { echo published; }
 remember_static_pods() { :; }
 renew_kubeconfigs() { :; }
 follow_kubelet_settings() { :; }
+end_update() { :; }
 announce() { :; }
 log() { echo "$*"; }
 """

@@ -73,8 +73,6 @@ REFUSED = [
     ({}, {"network.nodeCidrMask": 25}, [fixed("network.nodeCidrMask", "24", "25", "nodes have parts of cluster.podCidr of that size")]),
     ({}, {"controlPlane.encryptSecrets": False}, [fixed("controlPlane.encryptSecrets", "true", "false", "Secrets lie in etcd in the form it chose")]),
     ({}, {"pki.caValidityHours": 10000}, [fixed("pki.caValidityHours", "87600", "10000", "another lifetime makes other CAs, which no member would trust")]),
-    ({}, {"cluster.kubernetes": "1.35.4"}, [("cluster.kubernetes", "1.35.4 is older than 1.36.3, and it cannot read what 1.36.3 wrote to etcd; set it back to '1.36.3', or make a new stack with '1.35.4' and move the workload over")]),
-    ({"cluster.kubernetes": "1.35.4"}, {}, [("cluster.kubernetes", "this cluster was made with 1.35.4, and stays with it; set it back to '1.35.4', or make a new stack with '1.36.3' and move the workload over")]),
     ({}, {"pools.master.count": 2, "pools.worker.count": 1}, [
         ("pools.master", "master-3 and worker-2 would leave together; put the lines of master-3 back and run up, then take them out and run up again; " + ALLOW.format("leave-together/master-3")),
     ]),
@@ -86,10 +84,6 @@ REFUSED = [
     ]),
     ({}, {"network.backend": "host-gw"}, [
         ("network.backend", "from vxlan to host-gw: until flannel has restarted on every node, pods of nodes with the one cannot reach pods of nodes with the other; set it back to 'vxlan'; " + ALLOW.format("network-backend/host-gw")),
-    ]),
-    ({"cluster.kubernetes": "1.35.4"}, {"pools.worker.count": 1}, [
-        ("cluster.kubernetes", "changes while worker-2 would leave; take these out first and run up"),
-        ("cluster.kubernetes", "this cluster was made with 1.35.4, and stays with it; set it back to '1.35.4', or make a new stack with '1.36.3' and move the workload over"),
     ]),
     ({}, {"pools": {"master": {"roles": ["etcd", "master"], "count": 3}, "work": {"roles": ["worker"], "count": 1}}}, [
         ("pools.work", "work-1 is the machine of worker-1, which leaves in this edit; take worker-1 out and run up, then add it as work-1 and run up again"),
@@ -149,23 +143,6 @@ def test_an_adopted_machine_cannot_change_its_name_in_one_edit() -> None:
     assert refused(adopted(), renamed) == [("pools.worker", text)]
     moved = edited(renamed, {"pools.worker.hosts.0.address": "192.0.2.150"})
     assert refused(adopted(), moved) == [("pools.worker", text)]  # known by its host key
-
-
-def test_a_minor_version_is_not_skipped() -> None:
-    old = memory.of(planned(lab({"cluster.kubernetes": "1.35.4"})))
-    config = old["config"]
-    assert isinstance(config, dict)
-    config["cluster"]["kubernetes"] = "1.34.1"
-    old["versions"] = dict(old["versions"]) | {"kubernetes": "1.34.1"}  # type: ignore[call-overload]
-    with pytest.raises(TransitionError) as caught:
-        check(remembered(old), planned(lab()))
-    assert caught.value.problems == (
-        (
-            "cluster.kubernetes",
-            "from 1.34.1 to 1.36.3 skips 1 minor version(s), and Kubernetes takes each; set it "
-            "back to '1.34.1', or make a new stack with '1.36.3' and move the workload over",
-        ),
-    )
 
 
 def test_what_is_allowed_is_shown_and_what_allows_nothing_is_warned_about() -> None:
