@@ -92,7 +92,11 @@ change_master() {
   if kubelet_staged; then hand_over; fi
   rm -f "$MANIFEST"
   wait_for 120 "old apiserver stopped" nothing_on 6443
-  if kubelet_staged; then swap_kubelet; fi
+  if kubelet_staged; then
+    # It closes its port some time before it ends, and only the kubelet that began to end it goes through with it.
+    wait_for 90 "container of the old apiserver ended" api_server_ended
+    swap_kubelet
+  fi
   kubeadm init phase control-plane all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "static pods: $(tail -n 3 "$STATE/kubeadm.log")"
   wait_for 180 "apiserver of $NODE ready" ready
   wait_for 120 "apiserver of $NODE steady, and taken back by HAProxy" steady
@@ -137,6 +141,17 @@ hand_over() {
     # || true: the lease runs out by itself, 15 s later.
     kubectl_admin -n kube-system patch lease "$name" --type merge -p '{"spec":{"holderIdentity":""}}' >/dev/null 2>&1 || true
     log "gave up the lease $name"
+  done
+}
+api_server_ended() {
+  local ids running id
+  ids=$(ctr -n k8s.io containers ls -q "labels.\"io.kubernetes.pod.name\"==kube-apiserver-$NODE,labels.\"io.kubernetes.container.name\"==kube-apiserver") || return 1
+  running=$(ctr -n k8s.io tasks ls | awk '$3 == "RUNNING" {print $1}') || return 1
+  for id in $ids; do
+    if [[ $'\n'$running$'\n' == *$'\n'"$id"$'\n'* ]]; then
+      echo "container $id runs"
+      return 1
+    fi
   done
 }
 swap_kubelet() {

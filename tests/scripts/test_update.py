@@ -97,8 +97,9 @@ def test_a_budget_that_is_used_up_for_a_while_is_waited_for_in_service(shell: Sh
 def test_an_eviction_that_is_refused_after_all_is_tried_again(shell: Shell) -> None:
     api = NodeApi.of(shell)
     api.pod("web-1")
-    run(shell, f"expect_evictions() {{ :; }}; echo '{{\"web-1\": 2}}' >blocked; {BEGIN}")
+    out = run(shell, f"expect_evictions() {{ :; }}; echo '{{\"web-1\": 2}}' >blocked; {BEGIN}")
     assert api.steps == ["cordon", *["evict web-1"] * 3]
+    assert "ERROR" not in out, "it was told to the cluster as a failure"
 
 
 def test_pods_that_do_not_end_are_named_and_the_node_stays_cordoned(shell: Shell) -> None:

@@ -133,6 +133,7 @@ other_ready_masters() { echo "$OTHERS"; }
 kubeconfigs() { :; }
 taken_back() { echo steady >>"$PWD/calls"; }
 nothing_on() { echo "closed $1: $(cd "${MANIFEST%/*}" && echo kube-*)" >>"$PWD/calls"; }
+api_server_ended() { echo "ended" >>"$PWD/calls"; }
 mark_installed() { :; }
 kubelet_started() { :; }
 kubelet_version() { if [[ $1 == */next/* ]]; then echo v1.36.3; else echo "$IS"; fi; }
@@ -183,6 +184,7 @@ def test_an_upgrade_pulls_drains_swaps_and_waits_in_this_order(master: Shell) ->
         "closed 10257: kube-apiserver.yaml",
         "closed 10259: kube-apiserver.yaml",
         "closed 6443: kube-*",
+        "ended",
         "systemctl stop kubelet",
         "swapped",
         "kubeadm init phase kubelet-start",
@@ -225,6 +227,26 @@ def test_a_change_waits_until_the_api_server_is_steady(shell: Shell) -> None:
         "wait_for 20 steady steady; wc -l <checks"
     )
     assert shell.run(code, phase="master", values=MASTER).strip() == "8"
+
+
+@pytest.mark.parametrize(
+    ("containers", "tasks", "ended"),
+    [
+        ("abc", "TASK PID STATUS\nabc 12 RUNNING", "no"),
+        ("abc\ndef", "TASK PID STATUS\nxyz 9 RUNNING\ndef 12 RUNNING", "no"),
+        ("abc", "TASK PID STATUS\nabc 12 STOPPED\nxyz 9 RUNNING", "yes"),
+        ("", "TASK PID STATUS\nxyz 9 RUNNING", "yes"),
+    ],
+)
+def test_the_old_api_server_has_ended_when_its_container_has(
+    shell: Shell, containers: str, tasks: str, ended: str
+) -> None:
+    """Its port closes earlier, and a kubelet that stops then leaves it running."""
+    shell.stub("ctr", f'if [[ $* == *tasks* ]]; then echo "{tasks}"; else echo "{containers}"; fi')
+    code = "if api_server_ended >/dev/null; then echo yes; else echo no; fi"
+    assert shell.run(code, phase="master", values=MASTER).strip() == ended
+    (asked,) = [call for call in shell.calls if "containers ls" in call]
+    assert "kube-apiserver-master-1" in asked
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from stacks.spec import SpecError, load
 from stacks.transition import TransitionError, check, remembered
 from tests.unit.configs import lab, planned
 
-OLD = {"cluster.kubernetes": "1.35.4"}
+OLD: dict[str, object] = {"cluster.kubernetes": "1.35.4"}
 OVER = "or make a new stack with '{}' and move the workload over"
 
 
