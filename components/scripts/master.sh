@@ -118,7 +118,8 @@ pull_images() {
 # As on workers: containers may not outlive a kubelet of another minor version.
 evict_for_kubelet() {
   local is wanted
-  if ! kubelet_staged; then return; fi
+  # No API at all: the only master, in the middle of a change. Nobody can be asked, and the way on is to go through with it.
+  if ! kubelet_staged || ! kubectl_admin get --raw /readyz >/dev/null 2>&1; then return; fi
   is=$(kubelet_version /usr/local/bin/kubelet)
   wanted=$(kubelet_version "$NEXT/kubelet")
   if (($(minor_of "$is") == $(minor_of "$wanted"))); then return; fi

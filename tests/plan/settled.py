@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from stacks import artifacts
+from stacks import artifacts, versions
 from stacks.plan import Plan, plan
 from stacks.spec import load
+from stacks.versions import Versions
 from tests.plan.recording import Engine
 from tests.plan.registration import Change, Run
 
@@ -25,7 +27,7 @@ class Stacks:
         self._made: dict[str, tuple[Engine, Run]] = {}
         bundle = folder / ".local/bundle"
         bundle.mkdir(parents=True)
-        # The sums of files that nobody downloads here; every Kubernetes version has an own set.
+        # The sums of files that nobody downloads here; those of every version that can be chosen.
         self._manifest = bundle / "manifest.json"
 
     def new(self, config: Config) -> Engine:
@@ -45,12 +47,26 @@ class Stacks:
 
 
 def _sums(wanted: Plan) -> dict[str, dict[str, object]]:
+    """By address, for every set of versions and every choice beside one: an edit may name another."""
     upstream = dataclasses.replace(wanted, mirror=None)
-    return {
-        file.upstream: {"sha256": f"{number:064x}", "size": 1}
-        for arch in sorted({node.arch for node in wanted.nodes})
-        for number, file in enumerate(artifacts.files(upstream, arch).values())
+    urls = {
+        file.upstream
+        for sets in _all_versions()
+        for arch in {node.arch for node in wanted.nodes}
+        for file in artifacts.files(dataclasses.replace(upstream, versions=sets), arch).values()
     }
+    return {
+        url: {"sha256": hashlib.sha256(url.encode()).hexdigest(), "size": 1} for url in sorted(urls)
+    }
+
+
+def _all_versions() -> Iterator[Versions]:
+    for kubernetes in versions.known():
+        yield versions.for_kubernetes(kubernetes)
+        for etcd in versions.choices("etcd"):
+            yield versions.for_kubernetes(kubernetes, etcd=etcd)
+        for containerd in versions.choices("containerd"):
+            yield versions.for_kubernetes(kubernetes, containerd=containerd)
 
 
 def assert_changes(stacks: Stacks, before: Config, after: Config, expected: Collection[str]) -> Run:

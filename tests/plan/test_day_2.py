@@ -124,6 +124,14 @@ ROWS: dict[str, list[Row]] = {
         Row(edit={"pki.rotation.etcd": TRUST}, touched=MASTERS, named=GATE | {"rotation", "master-1-etcd"}),
         Row(edit={"pki.rotation.kubernetes": TRUST}, touched=ALL, named=GATE | {"rotation", "worker-1-node"}),
     ],
+    "go to another Kubernetes version": [
+        Row(before={"cluster.kubernetes": "1.35.4"}, edit={}, touched=ALL, named=GATE | {"master-1-node", "master-1-master", "worker-1-node", "addon-coredns", "addon-kube-proxy"}),
+    ],
+    "take another etcd or containerd": [
+        Row(edit={"cluster.etcd": "3.6.15"}, touched=MASTERS, named=GATE | {"master-1-etcd"}),
+        Row(before={"cluster.etcd": "3.5.35"}, edit={}, touched=MASTERS, named=GATE | {"master-1-etcd"}),
+        Row(edit={"cluster.containerd": "2.3.6"}, touched=ALL, named=GATE | {"worker-1-node"}),
+    ],
     "run everything again (drift)": [
         Row(edit={"converge.generation": 2}, touched=ALL, named=GATE | {"addon-flannel"}),
     ],

@@ -209,6 +209,14 @@ def test_a_patch_of_the_kubelet_evicts_nobody(master: Shell) -> None:
     assert not [call for call in calls if call.startswith("evicted")]
 
 
+def test_a_change_that_was_cut_off_goes_on_where_no_api_answers(master: Shell) -> None:
+    """The only API server is away already: nobody could be evicted, and waiting for it would be for ever."""
+    master.stub("kubectl", "exit 1")
+    calls = change(master, staged=True)
+    assert "swapped" in calls
+    assert not [call for call in calls if call.startswith("evicted")]
+
+
 def test_nothing_is_pulled_that_is_there(master: Shell) -> None:
     change(master, staged=True)
     pulled = [call.split()[-1] for call in master.calls if "images pull" in call]
