@@ -186,5 +186,6 @@ main() {
   wait_for 90 "etcd answering on https://127.0.0.1:2379" etcdctl_at 127.0.0.1 endpoint status
   promote
   wait_for 90 "healthy etcd member at 127.0.0.1:2379" etcdctl_at 127.0.0.1 endpoint health
+  rm -f "$BOOTSTRAP_ENV" # etcd does not read it once it has data, and those that it names may leave
   finish
 }

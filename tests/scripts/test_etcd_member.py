@@ -343,3 +343,12 @@ def test_data_stays_while_no_quorum_answers(shell: Shell) -> None:
     shell.stub("etcdctl", "exit 1")
     shell.run(f"{FILES}; set_aside_if_removed", phase="etcd-member", values=VALUES)
     assert (shell.folder / "data/member").is_dir()
+
+
+def test_a_member_that_is_in_forgets_the_list_by_which_it_joined(shell: Shell) -> None:
+    (shell.folder / "bootstrap.env").write_text("ETCD_INITIAL_CLUSTER_STATE=existing\n")
+    done = ("own", "binaries", "put", "install", "set_aside_if_removed", "settle", "promote")
+    stubs = "; ".join(f"{name}() {{ :; }}" for name in (*done, "wait_for", "settled"))
+    code = f"{FILES}; {stubs}; etcd_has_data() {{ true; }}; sha256sum() {{ :; }}; main"
+    shell.run(code, phase="etcd-member", values=VALUES)
+    assert not (shell.folder / "bootstrap.env").exists()
