@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from stacks import arrivals, certificates, desired, memory, rotation
+from stacks import arrivals, certificates, desired, memory, rotation, versions
 from stacks.actions import Action, Kind, NodeChange
 from stacks.effects import (
     CERTIFICATES,
@@ -17,6 +17,7 @@ from stacks.effects import (
     KUBELET_PART,
     OF_VALUE,
     OF_VERSION,
+    OTHER_MINOR,
     Restart,
 )
 from stacks.memory import Memory
@@ -126,10 +127,13 @@ def _versions(then: Plan, plan: Plan, node: Node) -> Iterator[Action]:
     for name in names:
         was, now = getattr(then.versions, name), getattr(plan.versions, name)
         if was != now:
-            swapped = name == "kubernetes" and node.is_master
-            effect = CONTROL_PLANE if swapped else OF_VERSION[name]
+            effect = OF_VERSION[name]
+            phase = "etcd-member" if name == "etcd" else "node"
+            if name == "kubernetes" and node.is_master:
+                effect, phase = CONTROL_PLANE, "master"
+            elif name == "kubernetes" and versions.minor(was) != versions.minor(now):
+                effect = OTHER_MINOR
             text = f"{effect.what} {was} -> {now}: {effect.then}"
-            phase = "etcd-member" if name == "etcd" else "master" if swapped else "node"
             yield Action(phase=phase, text=text, restarts=effect.restarts)
 
 

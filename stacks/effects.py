@@ -87,12 +87,16 @@ KUBELET_PART = Effect(
 
 # By the name of a component, as in versions.Versions: which nodes have it is changes.py's.
 OF_VERSION: Mapping[str, Effect] = {
-    "kubernetes": Effect(what="Kubernetes", then="kubelet restarts as the new version"),
+    "kubernetes": Effect(what="Kubernetes", then="kubelet restarts as the new version, pods go on"),
     "etcd": Effect(what="etcd", then=_ETCD, restarts="etcd"),
     "containerd": Effect(what="containerd", then=_CONTAINERD),
     "runc": Effect(what="runc", then="used by new containers"),
     "cni_plugins": Effect(what="CNI plugins", then="used by new pods"),
 }
+# Containers may not outlive a kubelet of another minor version.
+OTHER_MINOR = Effect(
+    what="Kubernetes", then="pods are evicted, then kubelet restarts as the new version"
+)
 # Of a master, whose kubelet waits for its own API server.
 CONTROL_PLANE = Effect(
     what="Kubernetes",

@@ -6,6 +6,8 @@ import json
 import sys
 from collections.abc import Mapping
 
+import yaml
+
 from tests.e2e import lab
 from tests.e2e.config import Config
 from tests.e2e.lab import ROOT
@@ -30,6 +32,12 @@ def with_older_ones(config: Config, subnet: str) -> Config:
         "manifest": f"{_LINK}/manifest.json",
     }
     return config
+
+
+def of_the_set(kubernetes: str, component: str) -> str:
+    """The version of a component of the lock's set for that Kubernetes version."""
+    lock = yaml.safe_load((ROOT / "artifacts/lock.yaml").read_text())
+    return str(lock["sets"][kubernetes][component])
 
 
 def of_kubelets(stack: Stack) -> dict[str, str]:

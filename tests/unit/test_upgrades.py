@@ -114,7 +114,9 @@ def test_what_a_newer_kubernetes_does_to_each_node() -> None:
         "Kubernetes 1.35.4 -> 1.36.3: images are fetched while it serves, then the apiserver drains, "
         "kubelet and control plane change, and it serves again"
     )
-    worker = "Kubernetes 1.35.4 -> 1.36.3: kubelet restarts as the new version"
+    worker = (
+        "Kubernetes 1.35.4 -> 1.36.3: pods are evicted, then kubelet restarts as the new version"
+    )
     assert ("master", master) in said["master-1"]
     assert ("node", worker) in said["worker-1"]
     assert [text for _, text in said["master-1"]].count(master) == 1
