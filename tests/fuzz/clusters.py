@@ -43,8 +43,10 @@ def right(dice: Dice) -> Config:
     lab = not dice.chance(50)
     pools = _pools(dice, lab=lab)
     raw: Config = {
-        "cluster": draws.section(dice, spec.ClusterSpec, without=("name", "kubernetes"))
-        | {"name": "dev", "kubernetes": dice.one_of((versions.known()[0], *versions.known()))},
+        "cluster": draws.section(
+            dice, spec.ClusterSpec, without=("name", "kubernetes", *versions.COMPONENTS)
+        )
+        | {"name": "dev", **chosen_versions(dice)},
         "machines": _machines(dice, lab=lab),
         "pools": pools,
     }
@@ -56,6 +58,17 @@ def right(dice: Dice) -> Config:
     if dice.chance(20):
         raw["sshPrivateKey"] = {"secure": breakage.MARK}
     return raw
+
+
+def chosen_versions(dice: Dice) -> Config:
+    """A Kubernetes version, the newest most often, and perhaps others than its set's."""
+    kubernetes = dice.one_of((versions.known()[0], *versions.known()))
+    chosen: Config = {
+        component: dice.one_of(versions.fitting(kubernetes, component))
+        for component in versions.COMPONENTS
+        if dice.chance(20)
+    }
+    return {"kubernetes": kubernetes, **chosen}
 
 
 def accepted(dice: Dice) -> Config:

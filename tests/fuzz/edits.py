@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from stacks import refusals, spec
+from stacks import refusals, spec, versions
 from stacks.spec import Spec
 from tests.fuzz import breakage, clusters, draws
 from tests.fuzz.clusters import Config
@@ -125,7 +125,17 @@ def _another_host(dice: Dice, raw: Config) -> None:
 def _cluster(dice: Dice, raw: Config) -> None:
     cluster = raw["cluster"]
     assert isinstance(cluster, dict)
-    cluster |= draws.section(dice, spec.ClusterSpec, without=("name", "kubernetes"), often=20)
+    own = ("name", "kubernetes", *versions.COMPONENTS)
+    cluster |= draws.section(dice, spec.ClusterSpec, without=own, often=20)
+
+
+def _other_versions(dice: Dice, raw: Config) -> None:
+    """An upgrade, or what would be a way back."""
+    cluster = raw["cluster"]
+    assert isinstance(cluster, dict)
+    for component in versions.COMPONENTS:
+        cluster.pop(component, None)
+    cluster |= clusters.chosen_versions(dice)
 
 
 def _pool_less(dice: Dice, raw: Config) -> None:
@@ -139,5 +149,5 @@ def _exceptions(dice: Dice, raw: Config) -> None:
 
 _ALL: tuple[Edit, ...] = (
     _resized, _resized, _replaced, _other_settings, _other_settings, _marks, _another_host,
-    _exceptions, _cluster, _pool_less,
+    _exceptions, _cluster, _pool_less, _other_versions,
 )  # fmt: skip
