@@ -14,6 +14,7 @@ from stacks.effects import (
     CERTIFICATES,
     CONNECTION,
     CONTROL_PLANE,
+    ETCD_CLIENT,
     KUBELET_PART,
     OF_VALUE,
     OF_VERSION,
@@ -113,6 +114,7 @@ def _of_existing(then: Plan, plan: Plan, node: Node, drift: _Drift) -> Iterator[
     if old.ssh != node.ssh:
         yield Action(phase="node", text=f"{CONNECTION.what}: {CONNECTION.then}")
     yield from _versions(then, plan, node)
+    yield from _client(then, plan, node)
     yield from _values(then, old, plan, node, drift)
     yield from _certificates(then, old, plan, node)
     if old.is_etcd and not node.is_etcd:
@@ -135,6 +137,13 @@ def _versions(then: Plan, plan: Plan, node: Node) -> Iterator[Action]:
                 effect = OTHER_MINOR
             text = f"{effect.what} {was} -> {now}: {effect.then}"
             yield Action(phase=phase, text=text, restarts=effect.restarts)
+
+
+def _client(then: Plan, plan: Plan, node: Node) -> Iterator[Action]:
+    """A master whose etcd is elsewhere has etcd's client all the same."""
+    was, now = then.versions.etcd, plan.versions.etcd
+    if node.is_master and not node.is_etcd and was != now:
+        yield Action(phase="node", text=f"{ETCD_CLIENT.what} {was} -> {now}: {ETCD_CLIENT.then}")
 
 
 def _values(then: Plan, old: Node, plan: Plan, node: Node, drift: _Drift) -> Iterator[Action]:

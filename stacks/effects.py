@@ -104,6 +104,7 @@ CONTROL_PLANE = Effect(
     "change, and it serves again",
     restarts="kube-apiserver",
 )
+ETCD_CLIENT = Effect(what="etcd's client", then=_QUIET)
 CERTIFICATES = Effect(
     what="certificates",
     then="apiserver and etcd read them while they run; controller manager and scheduler restart",

@@ -205,4 +205,15 @@ def _differs(before: Plan, old: Node, after: Plan, new: Node) -> bool:
         or replace(old, pool=new.pool, ordinal=new.ordinal, zone=new.zone) != new
         or tuple(certificates.of_node(before, old)) != leafs
         or (lifetimes and bool(leafs))
+        or _downloads(before, old) != _downloads(after, new)
     )
+
+
+def _downloads(plan: Plan, node: Node) -> dict[str, str]:
+    """Version by name of what the node phase fetches; its sums are no values of the plan."""
+    component = {"cni-plugins": "cni_plugins", "containerd": "containerd", "runc": "runc"}
+    component |= {"etcd": "etcd"}
+    return {
+        name: str(getattr(plan.versions, component.get(name, "kubernetes")))
+        for name in desired.downloads(node)
+    }

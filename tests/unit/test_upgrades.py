@@ -121,3 +121,14 @@ def test_what_a_newer_kubernetes_does_to_each_node() -> None:
     assert ("node", worker) in said["worker-1"]
     assert [text for _, text in said["master-1"]].count(master) == 1
     assert not [text for _, text in said["worker-1"] if "apiserver" in text]
+
+
+def test_a_master_without_a_member_gets_the_client_of_another_etcd() -> None:
+    separate: dict[str, object] = {
+        "pools.etcd": {"roles": ["etcd"], "count": 1},
+        "pools.master.roles": ["master"],
+    }
+    before = remembered(memory.of(planned(lab({**separate, "cluster.etcd": "3.6.15"}))))
+    found = changes(before, planned(lab(separate)))
+    said = {node.name: [action.text for action in node.actions] for node in found.nodes}
+    assert said["master-1"] == ["etcd's client 3.6.15 -> 3.6.16: nothing restarts"]
