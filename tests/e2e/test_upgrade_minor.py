@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e import config, versions
+from tests.e2e import config, lab, versions
 from tests.e2e.assertions import assert_up_changes_nothing
 from tests.e2e.load import Load
 from tests.e2e.stack import Stack
@@ -49,6 +50,15 @@ def test_everything_runs_the_new_version_and_says_so(stack: Stack) -> None:
         assert set(found.values()) == {wanted}
     assert versions.published(stack) == wanted
     assert not [node.name for node in stack.nodes() if _cordoned(stack, node.name)]
+
+
+def test_nothing_differs_from_the_plan(stack: Stack) -> None:
+    told = lab.shell(
+        [sys.executable, "-m", "operations.drift", stack.name],
+        values=stack.environment,
+        timeout_s=120,
+    )
+    assert "everything is as planned" in told, told
 
 
 def test_second_up_changes_nothing(stack: Stack) -> None:
