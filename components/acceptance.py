@@ -96,6 +96,8 @@ def gate_values(plan: Plan) -> dict[str, str]:
 
 def plan_digest(plan: Plan) -> str:
     """Hash of everything wanted: every change has to pass the gate before it is remembered."""
-    # Of pools only what became nodes: hosts listed in another order are no change.
-    settings = plan.spec.model_dump_json(by_alias=True, exclude={"pools", "nodes", "allow"})
+    # Of pools only what became nodes: hosts listed in another order are no change. How a change
+    # reaches the nodes is nothing that they become.
+    apart = {"pools", "nodes", "allow", "rollout"}
+    settings = plan.spec.model_dump_json(by_alias=True, exclude=apart)
     return phases.digest(settings, repr(plan.versions), repr(plan.nodes))

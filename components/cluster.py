@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pulumi import ComponentResource, Resource, ResourceOptions
 
-from components import join_token, node_list
+from components import node_list
 from components.acceptance import Acceptance, AcceptanceArgs
 from components.addons import Addons, AddonsArgs
 from components.away import decommission
@@ -17,8 +17,9 @@ from components.pki import Pki
 from components.prepared import Prepared, Scripts, bring_scripts, prepare
 from components.remote import Identity, Machine, after, converge, forget
 from components.retirement import retire_first
+from components.rollout import Rollout, RolloutArgs
 from components.rotation import settle_keys
-from components.worker_pool import WorkerPool, WorkerPoolArgs
+from components.worker_pool import JoinArgs, join_workers
 from stacks import desired, membership
 from stacks.artifacts import File
 from stacks.memory import Memory
@@ -39,9 +40,8 @@ class Cluster(ComponentResource):
     """Dead nodes out, etcd, masters, add-ons, workers, acceptance: in this order.
 
     A cluster that is being born overlaps etcd members with masters. One that lives changes one
-    machine at a time, whole:
-    node, member, master, then the next; machines that are new are made ready at once; existing
-    workers come after the masters.
+    machine at a time, whole; new machines are made ready at once; existing workers come after the
+    masters, in waves.
     """
 
     def __init__(self, name: str, args: ClusterArgs, opts: ResourceOptions | None = None) -> None:
@@ -79,7 +79,7 @@ class Cluster(ComponentResource):
             last=last,
         )
         addons = self._addons(served)
-        joinable = self._workers(served, last)
+        joinable, opened = self._workers(served, last)
         self.gate = acceptance.prove(
             AcceptanceArgs(
                 plan=self._plan,
@@ -88,7 +88,7 @@ class Cluster(ComponentResource):
                 applied={node: prepared.applied for node, prepared in self._prepared.items()},
                 # The token too: only one phase runs on a machine, and the list waits for those
                 # that join by it. The last member: one on its own machine may come after masters.
-                after=(last, joinable, *tuple(self._members.values())[-1:], *addons.applied),
+                after=(last, joinable, opened, *[*self._members.values()][-1:], *addons.applied),
                 between=self._out,
             )
         )
@@ -224,41 +224,41 @@ class Cluster(ComponentResource):
             opts=ResourceOptions(parent=self),
         )
 
-    def _workers(self, served: Resource, last: Resource) -> Resource:
-        """All workers side by side; what they join by is returned."""
+    def _workers(self, served: Resource, last: Resource) -> tuple[Resource, Resource]:
+        """What new workers join by, and what opens the last wave of those that exist."""
         before = self._args.before
         settled = set(before.machines) - self._anew if before else set()
-        pending = sorted(node.name for node in self._plan.workers if node.name not in settled)
-        token = join_token.token(self._args.pki, pending)
-        joinable = join_token.mint(
-            f"{self._name}-join-token",
-            self._plan,
-            self._master_machine(),
-            token,
-            pending=pending,
-            identity=self._identity,
-            parent=self,
-            waits_for=served,
+        waves = Rollout(
+            self._name,
+            RolloutArgs(
+                plan=self._plan,
+                machine=self._master_machine(),
+                identity=self._identity,
+                files=self._args.files,
+                ca_cert=self._args.pki.bundle("kubernetes"),
+                settled=settled,
+                after=last if before else served,
+            ),
+            opts=ResourceOptions(parent=self),
         )
-        discovery = join_token.discovery(self._args.pki.bundle("kubernetes"), token)
         for node in self._plan.workers:
-            self._prepare(node, waits_for=last if node.name in settled else None)
-        for pool in sorted({node.pool for node in self._plan.workers}):
-            names = [node.name for node in self._plan.workers if node.pool == pool]
-            WorkerPool(
-                f"{self._name}-{pool}",
-                WorkerPoolArgs(
-                    plan=self._plan,
-                    machines={name: self.machines[name] for name in names},
-                    prepared={name: self._prepared[name] for name in names},
-                    identity=self._identity,
-                    anew=self._anew,
-                    discovery=discovery,
-                    joinable=joinable,
-                ),
-                opts=ResourceOptions(parent=self),
-            )
-        return joinable
+            self._prepare(node, waits_for=waves.opens(node.name) if node.name in settled else None)
+        joinable = join_workers(
+            self._name,
+            JoinArgs(
+                plan=self._plan,
+                master=self._master_machine(),
+                machines=self.machines,
+                prepared=self._prepared,
+                identity=self._identity,
+                pki=self._args.pki,
+                settled=settled,
+                anew=self._anew,
+                served=served,
+            ),
+            parent=self,
+        )
+        return joinable, waves.last
 
     def _out(self, out: Resource) -> list[Resource]:
         """What happens on machines once they are `out` of the list of nodes."""

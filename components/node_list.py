@@ -11,7 +11,7 @@ from stacks.plan import Node, Plan
 from stacks.ports import ETCD_CLIENT_PORT
 
 _STALL_S = 240  # a worker on a slow line needs about two minutes from its first byte to Ready
-_IDLE_S = 90  # a machine that is reached begins at once; a retry clears the last failure then
+IDLE_S = 90  # a machine that is reached begins at once; a retry clears the last failure then
 
 
 def values(plan: Plan, applied: Mapping[str, Output[str]]) -> dict[str, Input[str]]:
@@ -24,7 +24,7 @@ def values(plan: Plan, applied: Mapping[str, Output[str]]) -> dict[str, Input[st
         "MEMBERS": members(plan.etcd),
         "ETCD_ENDPOINTS": etcd_endpoints(plan, plan.etcd),
         "STALL_S": str(_STALL_S),
-        "IDLE_S": str(_IDLE_S),
+        "IDLE_S": str(IDLE_S),
         "NETWORK": "1" if plan.spec.network.plugin != "none" else "0",
     }
     return found | ({"MAINTENANCE": names.ranges(cordoned)} if cordoned else {})
@@ -41,17 +41,19 @@ def wanted(plan: Plan, applied: Mapping[str, Output[str]]) -> Output[str]:
     The nodes of a pool share a hash, so a thousand fit in a few lines.
     """
     nodes = [node for node in plan.nodes if node.in_kubernetes]
+    return Output.all(**{node.name: applied[node.name] for node in nodes}).apply(
+        lambda known: wanted_lines(nodes, known)
+    )
 
-    def lines(known: Mapping[str, str]) -> str:
-        groups: dict[tuple[str, str], list[str]] = {}
-        for node in nodes:
-            groups.setdefault((node.pool, known[node.name]), []).append(node.name)
-        return "\n".join(
-            f"{pool} {wanted} {names.ranges(group)}"
-            for (pool, wanted), group in sorted(groups.items())
-        )
 
-    return Output.all(**{node.name: applied[node.name] for node in nodes}).apply(lines)
+def wanted_lines(nodes: Iterable[Node], known: Mapping[str, str]) -> str:
+    """As `wanted`, of some nodes; `known` is what each announces, by its name."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for node in nodes:
+        groups.setdefault((node.pool, known[node.name]), []).append(node.name)
+    return "\n".join(
+        f"{pool} {wanted} {names.ranges(group)}" for (pool, wanted), group in sorted(groups.items())
+    )
 
 
 def _labels(node: Node) -> str:

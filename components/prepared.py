@@ -37,6 +37,13 @@ class Prepared:
     applied: Output[str]
 
 
+def announced(
+    plan: Plan, node: Node, files: Mapping[str, File], ca_cert: Output[str]
+) -> Output[str]:
+    """What a node announces once it is what the plan wants: a hash."""
+    return Output.all(**_values(plan, node, files, ca_cert)).apply(desired.applied)
+
+
 def bring_scripts(
     name: str,
     plan: Plan,

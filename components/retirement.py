@@ -42,7 +42,7 @@ def retire_first(
         f"{plan.spec.cluster.name}-retire",
         machine,
         "retire",
-        values,
+        values if going else {},
         identity=identity,
         opts=after(scripts, attempt, parent=parent, ignore=_unless(going)),
     )

@@ -1,4 +1,4 @@
-"""The workers of one pool. They join side by side, each on its own.
+"""How workers join: by a token of the hour, side by side, each on its own.
 
 At most five resources a worker.
 """
@@ -10,12 +10,61 @@ from dataclasses import dataclass
 
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
+from components import join_token
+from components.pki import Pki
 from components.prepared import Prepared
 from components.remote import Identity, Machine, after, converge
 from stacks.files import kubeadm
 from stacks.plan import Plan
 
 _ONCE = ("stdin", "create", "connection")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinArgs:
+    plan: Plan
+    master: Machine
+    machines: Mapping[str, Machine]  # by node name, workers among them
+    prepared: Mapping[str, Prepared]
+    identity: Identity
+    pki: Pki
+    settled: Collection[str]  # nodes that exist
+    anew: Collection[str]  # nodes that join again under their name
+    served: Resource  # the API that tokens are made known to
+
+
+def join_workers(cluster: str, args: JoinArgs, *, parent: Resource) -> Resource:
+    """Resource `<cluster>-join-token`, which is returned, and a pool of workers for each pool."""
+    plan = args.plan
+    pending = sorted(node.name for node in plan.workers if node.name not in args.settled)
+    token = join_token.token(args.pki, pending)
+    joinable = join_token.mint(
+        f"{cluster}-join-token",
+        plan,
+        args.master,
+        token,
+        pending=pending,
+        identity=args.identity,
+        parent=parent,
+        waits_for=args.served,
+    )
+    discovery = join_token.discovery(args.pki.bundle("kubernetes"), token)
+    for pool in sorted({node.pool for node in plan.workers}):
+        names = [node.name for node in plan.workers if node.pool == pool]
+        WorkerPool(
+            f"{cluster}-{pool}",
+            WorkerPoolArgs(
+                plan=plan,
+                machines={name: args.machines[name] for name in names},
+                prepared={name: args.prepared[name] for name in names},
+                identity=args.identity,
+                anew=args.anew,
+                discovery=discovery,
+                joinable=joinable,
+            ),
+            opts=ResourceOptions(parent=parent),
+        )
+    return joinable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -159,20 +159,32 @@ def _git(*words: str) -> subprocess.CompletedProcess[bytes]:
 
 def _with_diff(told: Report, engine: Engine) -> Report:
     """The report with what the engine says to it."""
+    done, found = _asked(engine, "--diff")
+    good = done.returncode == 0
+    return told.with_preview(done.stdout, problems=done.stderr, good=good, steps=found)
+
+
+def steps(engine: Engine) -> tuple[str, ...]:
+    """What the engine would do, as `_steps` writes it. Raises StackError when it is refused."""
+    done, found = _asked(engine)
+    if done.returncode:
+        raise StackError(f"the preview is refused\n{done.stdout}{done.stderr}")
+    return found
+
+
+def _asked(engine: Engine, *words: str) -> tuple[subprocess.CompletedProcess[str], tuple[str, ...]]:
     with tempfile.TemporaryDirectory(prefix="kube-ha-") as folder, _unchanged(engine.stack):
         log = Path(folder) / "events"
         done = engine.run(
             "preview",
-            "--diff",
+            *words,
             "--color=never",
             # A link to the state of a bucket is signed: whoever reads it can fetch the state.
             "--suppress-permalink=true",
             f"--event-log={log}",
             extra={"PULUMI_DEBUG_COMMANDS": "true"},  # else it does not know --event-log
         )
-        steps = _steps(log)
-    good = done.returncode == 0
-    return told.with_preview(done.stdout, problems=done.stderr, good=good, steps=steps)
+        return done, _steps(log)
 
 
 @contextmanager

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 import sys
 from pathlib import Path
 
 from operations import preview, stack
 from operations.engine import Engine, StackError
 from operations.report import Report
+from stacks import rollout
+from stacks.plan import Plan
+
+# A gate that is gone runs nothing.
+_GONE = re.compile(r"delete  (?!.*-wave-[0-9]+$)")
 
 
 def main(arguments: list[str]) -> int:
@@ -25,11 +31,13 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     try:
         engine = Engine(given.stack)
-        engine.keep_state(in_lab=stack.plan_of(given.stack).in_lab)
+        wanted = stack.plan_of(given.stack)
+        engine.keep_state(in_lab=wanted.in_lab)
         _find_stack(engine)
         if given.approved is not None:
             check(_approved(given.approved), preview.make(given.stack))
-        engine.become("up", "--yes", "--skip-preview", "--suppress-permalink=true")
+        words = ["--yes", "--skip-preview", "--suppress-permalink=true"]
+        engine.become("up", *words, *_on_failures(engine, wanted))
     except StackError as error:
         sys.stderr.write(f"ERROR {error}\n")
     return 1
@@ -48,6 +56,22 @@ def check(approved: Report, now: Report) -> None:
         + "\n".join(changed)
         + "\n  do: see who changed the cluster since, then preview and approve again"
     )
+
+
+def _on_failures(engine: Engine, wanted: Plan) -> list[str]:
+    """The engine's option to go on when a node fails, where the failure budget allows any.
+
+    Then it would also delete what leaves, though those that stay have not let it go: an up in which
+    something is deleted ends at its first failure. Raises StackError.
+    """
+    if not rollout.budget(wanted):
+        return []
+    leaving = [step for step in preview.steps(engine) if _GONE.match(step)]
+    if leaving:
+        text = "something leaves in this up, so its first failure ends it, whatever the budget"
+        print(f"{text}: {leaving[0].split()[-1]}", flush=True)
+        return []
+    return ["--continue-on-error"]
 
 
 def _lines(report: Report) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from stacks.effects import Restart
 
 Kind = Literal["new", "rebuilt", "changed", "leaving"]
+Order = Literal["side by side", "one by one", "once"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,3 +29,25 @@ class NodeChange:
     kind: Kind
     roles: tuple[str, ...]
     actions: tuple[Action, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wave:
+    """What happens between two checks."""
+
+    title: str
+    order: Order
+    nodes: tuple[NodeChange, ...]  # each with the actions of this wave only, in their order
+    lines: tuple[str, ...] = ()  # what belongs to no node
+    checked: str
+    abort: str
+
+
+def only(nodes: Iterable[NodeChange], phases: Collection[str]) -> tuple[NodeChange, ...]:
+    """The nodes that have actions of these phases, with these actions only."""
+    out = []
+    for node in nodes:
+        actions = tuple(action for action in node.actions if action.phase in phases)
+        if actions:
+            out.append(replace(node, actions=actions))
+    return tuple(out)

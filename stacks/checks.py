@@ -15,6 +15,7 @@ from stacks import (
     check_control_plane,
     check_networks,
     check_pools,
+    check_rollout,
     check_settings,
     check_zones,
     inventory,
@@ -41,6 +42,7 @@ def problems(spec: Spec) -> list[Problem]:
         *_duplicates(places),
         *_exceptions(spec, places),
         *check_settings.problems(spec),
+        *check_rollout.problems(spec),
         *refusals.problems(spec.allow),
     ]
 
@@ -53,6 +55,7 @@ def warnings(spec: Spec) -> list[Problem]:
         *check_zones.warnings(spec, inventory.present(spec)),
         *check_control_plane.warnings(spec),
         *check_addresses.warnings(places),
+        *check_rollout.warnings(spec),
     ]
     out += [
         Problem(place.path, f"{place.name}: the host key is not checked (insecureIgnoreHostKey)")

@@ -5,10 +5,17 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+)
 from pydantic.alias_generators import to_camel
 
-from stacks import kubernetes_values, values
+from stacks import kubernetes_values, rollout_values, values
 
 Role = Literal["etcd", "master", "worker"]
 Arch = Literal["amd64", "arm64"]
@@ -64,6 +71,15 @@ PodSecurityVersion = Annotated[
 ]
 Certificates = Annotated[
     str, AfterValidator(kubernetes_values.certificates), _text("PEM certificates")
+]
+Share = Annotated[
+    str,
+    BeforeValidator(rollout_values.as_text),
+    AfterValidator(rollout_values.share),
+    WithJsonSchema({"type": ["integer", "string"], "format": "number or percent"}),
+]
+Window = Annotated[
+    str, AfterValidator(rollout_values.window), _text("window", rollout_values.WINDOW)
 ]
 Port = Annotated[int, Field(ge=1, le=65535)]
 

@@ -11,7 +11,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "components" / "scripts"
 
 # In the order in which a node meets them.
 NODE_PHASES = ("preflight", "node", "pki", "etcd-member", "master", "join")
-CLUSTER_PHASES = ("addon", "mint", "retire", "rotation", "nodes", "gate", "etcd-absent")
+CLUSTER_PHASES = ("addon", "mint", "retire", "rotation", "wave", "nodes", "gate", "etcd-absent")
 # What a phase shares with some others but not with all.
 _SOURCED = re.compile(rb'^source "\$here/([a-z-]+\.sh)"$', re.MULTILINE)
 

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from stacks import text, waves
-from stacks.actions import Action, NodeChange
+from stacks.actions import Action, NodeChange, Wave
 from stacks.changes import Changes, changes
 from stacks.memory import Memory
 from stacks.names import spoken
 from stacks.plan import Plan
 from stacks.transition import Verdict
-from stacks.waves import Wave
 
 _NOTHING = (
     "nothing to do: the config is the one of the last successful up. If an up has failed or was "

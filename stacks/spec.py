@@ -39,6 +39,7 @@ from stacks.fields import (
 from stacks.inventory import ZONE_LABEL
 from stacks.node_settings import KubeletSpec, MirrorSpec, ProxySpec, RuntimeSpec
 from stacks.problems import Problem
+from stacks.rollout_settings import RolloutSpec
 from stacks.settings import (
     ConvergeSpec,
     EtcdSpec,
@@ -205,6 +206,9 @@ class Spec(Section):
         None, description="where nodes fetch from; default: the lab's own mirror, else upstream"
     )
     proxy: ProxySpec = Field(ProxySpec(), description="HTTP proxy of the nodes")
+    rollout: RolloutSpec = Field(
+        RolloutSpec(), description="how changes reach the workers: waves, checks, limits"
+    )
     converge: ConvergeSpec = Field(ConvergeSpec(), description="re-assert the fleet")
     allow: tuple[AllowId, ...] = Field(
         (), description="refusals to pass over, by the id that each of them tells"
@@ -246,9 +250,10 @@ def remembered(raw: Mapping[str, object]) -> Spec:
 def _sizes(spec: Spec) -> list[Problem]:
     """Problems of what the plan becomes on machines; `spec` is right in everything else."""
     # Not at the top: a plan is made of what this module defines.
-    from stacks import check_sizes, plan
+    from stacks import check_sizes, plan, rollout
 
-    return check_sizes.problems(plan.plan(spec))
+    made = plan.plan(spec)
+    return check_sizes.problems(made) + rollout.problems(made)
 
 
 def _parse(raw: Mapping[str, object]) -> tuple[list[Problem], Spec | None]:

@@ -7,19 +7,15 @@ knows the worst case of every moment. tests/plan compare the order with that of 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Literal
 
-from stacks.actions import Action, NodeChange
+from stacks import rollout_words
+from stacks.actions import Action, NodeChange, Wave, only
 from stacks.changes import Changes
 from stacks.memory import Memory
 from stacks.plan import Plan
 
-Order = Literal["side by side", "one by one", "once"]
-
 _PREPARE = ("machine", "node")
 _CONTROL = ("node", "pki", "etcd-member", "master")
-_WORKER = ("node", "pki", "join")
 
 _PREFLIGHT = "preflight lists all that is wrong with a machine before anything is changed on it"
 _MEMBER = (
@@ -32,21 +28,11 @@ _MASTER = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wave:
-    title: str
-    order: Order
-    nodes: tuple[NodeChange, ...]  # each with the actions of this wave only, in their order
-    lines: tuple[str, ...] = ()  # what belongs to no node
-    checked: str
-    abort: str
-
-
 def waves(before: Memory | None, plan: Plan, found: Changes) -> tuple[Wave, ...]:
     """The waves of an up, first to last; none when nothing is to be done."""
     if not found.nodes and not found.addons and not found.program and found.comparable:
-        return ()
-    parts = _of_birth(plan, found) if before is None else _of_life(plan, found)
+        return rollout_words.settings(before, plan)
+    parts = _of_birth(plan, found) if before is None else _of_life(before, plan, found)
     return tuple(wave for wave in parts if wave.nodes or wave.lines)
 
 
@@ -54,28 +40,28 @@ def _of_birth(plan: Plan, found: Changes) -> Iterator[Wave]:
     yield Wave(
         title="machines",
         order="side by side",
-        nodes=_only(found.nodes, _PREPARE),
+        nodes=only(found.nodes, _PREPARE),
         checked=_PREFLIGHT,
         abort="machines that nobody uses; the next up goes on",
     )
     yield Wave(
         title="etcd members",
         order="one by one",
-        nodes=_only(_in_turn(plan, found.nodes), ["etcd-member"]),
+        nodes=only(_in_turn(plan, found.nodes), ["etcd-member"]),
         checked="each member votes and is healthy before the next",
         abort="fewer members; the next up goes on, and founds no second cluster",
     )
     yield Wave(
         title="masters, each as soon as its etcd member is there",
         order="one by one",
-        nodes=_only(_in_turn(plan, found.nodes), ["master"]),
+        nodes=only(_in_turn(plan, found.nodes), ["master"]),
         checked="/readyz of each API server, and the API through the node's own HAProxy",
         abort="fewer masters; those that are made serve",
     )
     yield Wave(
         title="add-ons and workers, as soon as the first master serves",
         order="side by side",
-        nodes=_only(found.nodes, ["join"]),
+        nodes=only(found.nodes, ["join"]),
         lines=tuple(f"add-on {name} {what}" for name, what in found.addons),
         checked="every node is Ready and has announced what it applied",
         abort="fewer workers; the next up joins them with a new token",
@@ -83,20 +69,20 @@ def _of_birth(plan: Plan, found: Changes) -> Iterator[Wave]:
     yield _gate(plan)
 
 
-def _of_life(plan: Plan, found: Changes) -> Iterator[Wave]:
+def _of_life(before: Memory, plan: Plan, found: Changes) -> Iterator[Wave]:
     controllers = {node.name for node in (*plan.etcd, *plan.masters)}
     new, changed = found.of("new", "rebuilt"), found.of("changed")
     yield Wave(
         title="lost nodes and those made anew, taken out by those that stay",
         order="one by one",
-        nodes=_only(found.of("rebuilt", "leaving"), ["first"]),
+        nodes=only(found.of("rebuilt", "leaving"), ["first"]),
         checked="before an etcd member is removed, those that stay have a quorum of their own",
         abort="fewer dead members; nobody else is touched",
     )
     yield Wave(
         title="new machines",
         order="side by side",
-        nodes=_only(new, _PREPARE),
+        nodes=only(new, _PREPARE),
         checked=_PREFLIGHT,
         abort="machines that nobody uses; the next up goes on",
     )
@@ -118,23 +104,21 @@ def _of_life(plan: Plan, found: Changes) -> Iterator[Wave]:
         checked="applied by the API server; that their pods run is asked by the gate",
         abort="old or new manifests, each whole",
     )
-    workers = [node for node in (*changed, *new) if node.name not in controllers]
     yield Wave(
-        title="workers",
+        title="workers that join",
         order="side by side",
-        nodes=tuple(
-            part
-            for node in workers
-            for part in _only([node], _WORKER if node.kind == "changed" else ["join"])
-        ),
+        nodes=only([node for node in new if node.name not in controllers], ["join"]),
         checked="every node is Ready and has announced what it applied",
-        abort="some workers old, some new; all of them serve",
+        abort="fewer workers; the next up joins them with a new token",
+    )
+    yield from rollout_words.waves(
+        before, plan, [node for node in changed if node.name not in controllers]
     )
     yield from _list_of_nodes(found)
     yield Wave(
         title="decommissioned machines",
         order="side by side",
-        nodes=_only(found.of("leaving"), ["decommission"]),
+        nodes=only(found.of("leaving"), ["decommission"]),
         checked="no process of ours is left",
         abort="a machine that runs on without being in the cluster; the next up stops it",
     )
@@ -142,7 +126,7 @@ def _of_life(plan: Plan, found: Changes) -> Iterator[Wave]:
     yield Wave(
         title="machines that have left, after the gate",
         order="side by side",
-        nodes=_only(found.of("leaving"), ["machine"]),
+        nodes=only(found.of("leaving"), ["machine"]),
         checked="no process and no data of ours is left",
         abort="machines that no longer belong to the cluster; the next up goes on",
     )
@@ -153,7 +137,7 @@ def _control_plane(plan: Plan, found: Changes, controllers: Collection[str]) -> 
     for node in _in_turn(plan, found.of("new", "rebuilt", "changed")):
         if node.name in controllers:
             phases = _CONTROL if node.kind == "changed" else _CONTROL[1:]
-            nodes += _only([node], phases)
+            nodes += only([node], phases)
     has_member = any(action.phase == "etcd-member" for node in nodes for action in node.actions)
     has_master = any(action.phase == "master" for node in nodes for action in node.actions)
     checks = [text for text, said in ((_MEMBER, has_member), (_MASTER, has_master)) if said]
@@ -171,8 +155,8 @@ def _list_of_nodes(found: Changes) -> Iterator[Wave]:
         title="list of nodes: labels, taints, and those that leave",
         order="one by one",
         nodes=(
-            *_only(found.of("changed"), ["nodes"]),
-            *_only(found.of("leaving"), ["nodes"]),
+            *only(found.of("changed"), ["nodes"]),
+            *only(found.of("leaving"), ["nodes"]),
         ),
         checked="every wanted node is Ready and as wanted before one leaves; before an etcd member "
         "leaves, those that stay have a quorum of their own",
@@ -200,16 +184,6 @@ def _in_turn(plan: Plan, nodes: Iterable[NodeChange]) -> list[NodeChange]:
     known = {node.name: node for node in nodes}
     order = (*plan.etcd, *(node for node in plan.masters if not node.is_etcd))
     return [known[node.name] for node in order if node.name in known]
-
-
-def _only(nodes: Iterable[NodeChange], phases: Collection[str]) -> tuple[NodeChange, ...]:
-    """The nodes that have actions of these phases, with these actions only."""
-    out = []
-    for node in nodes:
-        actions = tuple(action for action in node.actions if action.phase in phases)
-        if actions:
-            out.append(replace(node, actions=actions))
-    return tuple(out)
 
 
 def downtime(before: Memory | None, plan: Plan, found: Changes) -> tuple[str, ...]:

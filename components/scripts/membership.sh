@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# How a node is taken out of the cluster by those that stay: what nodes.sh and retire.sh share. Only definitions; they source it.
-# Values: MEMBERS (words "name=address", wanted etcd members), ETCD_ENDPOINTS (comma list, as the apiserver's).
+# How a node is taken out of the cluster by those that stay, and how nodes stand: what nodes.sh, retire.sh and wave.sh share. Only definitions; they source it.
+# Values: WANTED (lines "pool applied names", names as a-[1-3],b-[2-8/3]), MEMBERS (words "name=address", wanted etcd members), ETCD_ENDPOINTS (comma list, as the apiserver's).
 expand() { # expand a-[1-3],b-[2-8/3],c: one name a line
   local part prefix from to step
   for part in ${1//,/ }; do
@@ -12,6 +12,23 @@ expand() { # expand a-[1-3],b-[2-8/3],c: one name a line
     fi
   done
 }
+
+wanted_table() {
+  local pool applied names
+  while read -r pool applied names; do
+    if [[ -n $pool ]]; then expand "$names" | sed "s/\$/ $applied/"; fi
+  done <<<"$WANTED" | sort
+}
+
+# name|applied|Ready|begun|failed
+cluster_table() {
+  local mark='{"|"}{.metadata.annotations.kube-ha\.io/'
+  kubectl_admin get nodes -o "jsonpath={range .items[*]}{.metadata.name}${mark}applied}{\"|\"}{.status.conditions[?(@.type==\"Ready\")].status}${mark}begun}${mark}failed}{\"\n\"}{end}" | sort -t '|' -k 1,1
+}
+
+# shellcheck disable=SC2034 # read by those who source this
+NO_ANSWER="busy the API (does not answer)"
+listed() { head -n 5 <<<"$1" | paste -sd' '; } # listed LINES: the first ones on one
 
 drain_node() { # drain_node NODE
   log "evicting node $1"

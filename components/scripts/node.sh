@@ -258,11 +258,11 @@ main() {
   cp -f "$here"/*.sh /usr/local/lib/kube-ha/
   # For a person who has to wipe the machine by hand.
   printf '#!/bin/bash\nprintf "NODE=%%q\\nCLUSTER=%%q\\nCLUSTER_ID=%%q\\nCONTAINER=%%q\\n# end\\n" %q %q %q %q | bash /usr/local/lib/kube-ha/run.sh leave "$@"\n' "$NODE" "$CLUSTER" "$CLUSTER_ID" "$CONTAINER" | put 755 /usr/local/lib/kube-ha/leave
+  if [[ $ROLES != etcd ]]; then begin "$APPLIED"; fi
   packages
   if [[ $ROLES == *etcd* ]]; then revive_etcd; fi
   if [[ $ROLES != etcd ]]; then
     refuse_older_minor
-    begin "$APPLIED"
     kernel
     local_api
     begin "$APPLIED" # by a door that may have been mended only now

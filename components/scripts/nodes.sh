@@ -7,20 +7,6 @@
 # shellcheck source=membership.sh disable=SC2154 # here: the folder of run.sh
 source "$here/membership.sh"
 
-wanted_table() {
-  local pool applied names
-  while read -r pool applied names; do
-    if [[ -n $pool ]]; then expand "$names" | sed "s/\$/ $applied/"; fi
-  done <<<"$WANTED" | sort
-}
-
-# name|applied|Ready|begun|failed
-cluster_table() {
-  local mark='{"|"}{.metadata.annotations.kube-ha\.io/'
-  kubectl_admin get nodes -o "jsonpath={range .items[*]}{.metadata.name}${mark}applied}{\"|\"}{.status.conditions[?(@.type==\"Ready\")].status}${mark}begun}${mark}failed}{\"\n\"}{end}" | sort -t '|' -k 1,1
-}
-
-NO_ANSWER="busy the API (does not answer)"
 # Wanted nodes that are not as wanted, one a line: "busy", "idle" (nothing is under way there) or "failed", then the name with the reason.
 missing() {
   local have
@@ -73,7 +59,6 @@ give_up() { # give_up MISSING SECONDS
   fi
   die "$(wc -l <<<"$1") node(s) not as wanted, and nothing moved for $2 s: $(listed "$(cut -d' ' -f2- <<<"$1")")" "$todo"
 }
-listed() { head -n 5 <<<"$1" | paste -sd' '; } # listed LINES: the first ones on one
 
 # Callers take its output into a variable: where a loop reads it straight, an API that does not answer would count as "none".
 unwanted_nodes() {

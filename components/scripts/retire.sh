@@ -2,7 +2,7 @@
 # Takes dead nodes, and those that are made anew, out of the cluster before anything else happens: their pods evicted if they still answer, their
 # etcd members removed while those that stay have a quorum of their own, their Nodes deleted. Runs on a master that stays. Who was taken out to be made
 # anew is remembered in the cluster until the gate passes, so that a later try of the same update does not take out the new one.
-# Values: INCARNATIONS (words "name=generation:state"; none: nothing to do), GOING_MEMBERS (words "name=address" of those with etcd), MEMBERS, ETCD_ENDPOINTS.
+# Values: none while nobody goes; else INCARNATIONS (words "name=generation:state"), GOING_MEMBERS (words "name=address" of those with etcd), MEMBERS, ETCD_ENDPOINTS.
 # shellcheck source=membership.sh disable=SC2154 # here: the folder of run.sh
 source "$here/membership.sh"
 
@@ -74,6 +74,6 @@ take_out_member() { # take_out_member NAME
 
 main() {
   own
-  if [[ -n $INCARNATIONS ]]; then take_out; fi
+  if [[ -n ${INCARNATIONS:-} ]]; then take_out; fi
   finish
 }

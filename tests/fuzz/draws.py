@@ -172,10 +172,35 @@ def _state(dice: Dice, by_type: Draw) -> object:
     return "active" if dice.chance(50) else by_type(dice)
 
 
+def _one_worker(dice: Dice, _: Draw) -> object:
+    return [dice.one_of(("worker-1", "gpu-1", "x-1"))]
+
+
+def _one_pool(dice: Dice, _: Draw) -> object:
+    return [dice.one_of(("worker", "gpu", "x"))]
+
+
+def _canary(dice: Dice, _: Draw) -> object:
+    if dice.chance(50):
+        return {"count": dice.between(1, 3)}
+    return {"nodes": ["worker-1"]}
+
+
+def _waves(dice: Dice, _: Draw) -> object:
+    """A file that is there; another tool's in life."""
+    return "tests/fuzz/waves.yaml" if dice.chance(90) else "tests/fuzz/none.yaml"
+
+
 # Where the type alone says too little for a value that is often accepted.
 _BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
     ("AuditSpec", "policy"): _policy,
     ("ControlPlaneSpec", "admission_plugins"): _plugins,
     ("NodeSpec", "state"): _state,
     ("Spec", "allow"): _allow,
+    ("NodeGroupSpec", "nodes"): _one_worker,
+    ("NodeGroupSpec", "pools"): _one_pool,
+    ("CanarySpec", "nodes"): _one_worker,
+    ("RolloutSpec", "critical"): _one_worker,
+    ("RolloutSpec", "canary"): _canary,
+    ("RolloutSpec", "plan"): _waves,
 }

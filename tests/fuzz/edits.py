@@ -50,8 +50,13 @@ def reorder(raw: Config) -> None:
 
 
 def rename(raw: Config, name: str) -> None:
-    """That pool has another name."""
+    """That pool has another name, wherever it is named."""
     raw["pools"] = {"renamed" if pool == name else pool: at for pool, at in pools(raw).items()}
+    rollout = raw.get("rollout")
+    groups = rollout.get("order") if isinstance(rollout, dict) else None
+    for group in groups or []:
+        if "pools" in group:
+            group["pools"] = ["renamed" if pool == name else pool for pool in group["pools"]]
 
 
 def more(raw: Config, name: str) -> None:

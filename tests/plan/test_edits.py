@@ -37,6 +37,10 @@ def stamped(phase: str, nodes: Iterable[str]) -> list[str]:
     return [*marked("!", f"{phase}-attempt", nodes), *marked("~", phase, nodes)]
 
 
+# What the workers should be changes: the gates before their waves run. The last wave has none behind it.
+WAVES = ["! dev-wave-0", "! dev-wave-1"]
+
+
 def addons(*names: str) -> list[str]:
     return [line for name in names for line in stamped(name, ["addon"])]
 
@@ -68,14 +72,18 @@ LAB = [
     pytest.param(
         {},
         {"pools.worker.count": 3},
-        [*new_worker("worker-3"), "~ dev-join-token", *GATE],
-        id="one worker more touches that worker, the token and the gate; no HAProxy",
+        [*new_worker("worker-3"), "+ dev-wave-2", "~ dev-join-token", *GATE],
+        id="one worker more touches that worker, its wave, the token and the gate; no HAProxy",
     ),
     pytest.param(
         {"pools.worker.count": 3},
         {"pools.worker.count": 2},
-        [*marked("-", "machine scripts preflight node join", ["worker-3"]), *GATE],
-        id="one worker less touches that worker and the gate",
+        [
+            *marked("-", "machine scripts preflight node join", ["worker-3"]),
+            "- dev-wave-2",
+            *GATE,
+        ],
+        id="one worker less touches that worker, its wave and the gate",
     ),
     pytest.param(
         {},
@@ -102,6 +110,7 @@ LAB = [
             *new_master("master-2"),
             *new_master("master-3"),
             *prepared_again(["master-1", *WORKERS]),  # their HAProxy lists the masters
+            *WAVES,
             *stamped("etcd", ["master-1"]),
             *stamped("master", ["master-1"]),
             *GATE,
@@ -114,6 +123,7 @@ LAB = [
         [
             *(f"-{line[1:]}" for name in MASTERS[1:] for line in new_master(name)),
             *prepared_again(["master-1", *WORKERS]),
+            *WAVES,
             *stamped("etcd", ["master-1"]),
             *stamped("master", ["master-1"]),
             *GATE,
@@ -154,20 +164,20 @@ LAB = [
     pytest.param(
         {},
         {"loadBalancing.maxConnections": 5000},
-        [*prepared_again([*MASTERS, *WORKERS]), *stamped("master", MASTERS), *GATE],
+        [*prepared_again([*MASTERS, *WORKERS]), *WAVES, *stamped("master", MASTERS), *GATE],
         id="a setting of HAProxy touches every machine, none of the members",
     ),
     pytest.param(
         {},
         {"runtime/registryMirrors": {"docker.io": ["https://mirror.example.com"]}},
-        [*prepared_again([*MASTERS, *WORKERS]), *stamped("master", MASTERS), *GATE],
+        [*prepared_again([*MASTERS, *WORKERS]), *WAVES, *stamped("master", MASTERS), *GATE],
         id="a mirror of a registry touches every node",
     ),
     *(
         pytest.param(
             {},
             {f"kubelet/{key}": value},
-            [*prepared_again([*MASTERS, *WORKERS]), *stamped("master", MASTERS), *GATE],
+            [*prepared_again([*MASTERS, *WORKERS]), *WAVES, *stamped("master", MASTERS), *GATE],
             id=f"{key} of the kubelet touches every node, and the masters that keep it",
         )
         for key, value in {
@@ -204,6 +214,7 @@ LAB = [
         {"converge.generation": 2},
         [
             *prepared_again([*MASTERS, *WORKERS]),
+            *WAVES,
             *stamped("etcd-keys", MASTERS),
             *stamped("etcd", MASTERS),
             *stamped("master-shared-keys", MASTERS),
@@ -279,6 +290,7 @@ def test_adopted_worker_taken_out_is_wiped_and_touches_no_other(stacks: Stacks) 
         adopted({"pools.worker.hosts": [host("worker", 1)]}),
         [
             *marked("-", "scripts preflight node join", ["worker-2"], "prod"),
+            "- prod-wave-1",
             *("! prod-acceptance-attempt", "~ prod-nodes", "~ prod-gate"),
         ],
     )

@@ -240,6 +240,7 @@ TRUST = {
     "pki.rotation.kubernetes": [
         *("+ dev-pki-kubernetes-ca-2", "+ dev-pki-kubernetes-ca-2-key"),
         *(*NODES, *ADDONS),
+        *("! dev-wave-0", "! dev-wave-1"),
     ],
 }
 

@@ -50,12 +50,13 @@ if path.startswith("/api/v1/nodes/"):
         write("node.json", node)
     answer(200, node)
 if path.startswith("/api/v1/pods?"):
-    for name, pod in list(pods.items()):
-        if "deletionTimestamp" in pod["metadata"]:
-            pod["lasts"] -= 1
-            if pod["lasts"] < 0:
-                del pods[name]
-    write("pods.json", pods)
+    ending = [name for name, pod in pods.items() if "deletionTimestamp" in pod["metadata"]]
+    for name in ending:
+        pods[name]["lasts"] -= 1
+        if pods[name]["lasts"] < 0:
+            del pods[name]
+    if ending:
+        write("pods.json", pods)
     answer(200, {"items": list(pods.values())})
 name = path.split("/")[6]
 blocked = read("blocked")

@@ -263,6 +263,40 @@ def test_in_the_checkouts_own_backend_it_is_made(prod: Project) -> None:
     assert "PULUMI_BACKEND_URL=file://here" in prod.read("environment").splitlines()
 
 
+BUDGET = {"rollout": {"failureBudgetPercent": 50}}
+CHANGED = ("update", "command:remote:Command", "prod-worker-1-node")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "step", "goes_on"),
+    [
+        ({}, CHANGED, False),
+        (BUDGET, CHANGED, True),
+        # The engine would delete it though those that stay have not let it go.
+        (BUDGET, ("delete", "command:remote:Command", "prod-worker-2-preflight"), False),
+        # A gate that is gone runs nothing.
+        (BUDGET, ("delete", "command:remote:Command", "prod-wave-1"), True),
+        (BUDGET, ("delete-replaced", "command:remote:Command", "prod-wave-1"), True),
+    ],
+)
+def test_only_a_failure_budget_lets_the_engine_go_on_and_never_while_something_leaves(
+    prod: Project, wanted: dict[str, object], step: tuple[str, str, str], *, goes_on: bool
+) -> None:
+    prod.wants(wanted)
+    prod.steps(step)
+    told = prod.run("operations.up", "prod")
+    assert prod.calls[-1].startswith("up --yes")
+    assert ("--continue-on-error" in prod.calls[-1]) == goes_on
+    assert ("its first failure ends it" in told) == (bool(wanted) and not goes_on)
+
+
+def test_an_up_that_would_be_refused_does_not_begin(prod: Project) -> None:
+    prod.wants(BUDGET)
+    prod.says(code="1", problems="error: no such file\n")
+    assert "the preview is refused" in prod.run("operations.up", "prod", fails=True)
+    assert not [call for call in prod.calls if call.startswith("up ")]
+
+
 def test_the_engine_gets_no_empty_settings(prod: Project) -> None:
     """CI systems hand over secrets that do not exist as empty texts."""
     (prod.folder / "empty").write_text("")

@@ -21,11 +21,11 @@ cluster dev, against its last successful up: 1 new, 5 untouched
        - preflight, then packages, kernel settings, HAProxy, containerd, kubelet
      checked: preflight lists all that is wrong with a machine before anything is changed on it
      an abort here leaves: machines that nobody uses; the next up goes on
-2. workers, side by side
+2. workers that join, side by side
      worker-3
        - join as a worker
      checked: every node is Ready and has announced what it applied
-     an abort here leaves: some workers old, some new; all of them serve
+     an abort here leaves: fewer workers; the next up joins them with a new token
 3. acceptance gate, once
      API, controllers, add-ons; a pod on every node reaches pods, Service, NodePort and DNS
      checked: only now the stack remembers this config as applied
@@ -42,12 +42,19 @@ cluster prod, against its last successful up: 4 changed, 1 leaving, 0 untouched
      checked: a member restarts only where the others have a quorum without it; after it, it votes \
 and is healthy
      an abort here leaves: the one in hand old or new, the others untouched and serving
-2. workers, side by side
-     worker-1, worker-2
+2. workers, wave 1 of 2 (pool worker), side by side
+     worker-1
        - haproxy.cfg: HAProxy reloads, open connections stay
-     checked: every node is Ready and has announced what it applied
-     an abort here leaves: some workers old, some new; all of them serve
-3. list of nodes: labels, taints, and those that leave, one by one
+     checked: every node of it is Ready and has announced what it applied
+     an abort here leaves: some workers of this wave old, some new, one in hand perhaps cordoned; \
+the next up goes on, and later waves are untouched
+3. workers, wave 2 of 2 (pool worker), side by side
+     worker-2
+       - haproxy.cfg: HAProxy reloads, open connections stay
+     checked: every node of it is Ready and has announced what it applied
+     an abort here leaves: some workers of this wave old, some new, one in hand perhaps cordoned; \
+the next up goes on, and later waves are untouched
+4. list of nodes: labels, taints, and those that leave, one by one
      master-1
        - evict its pods (PodDisruptionBudgets are respected)
        - leave etcd: removed by those that stay, once they have a quorum without it
@@ -55,11 +62,11 @@ and is healthy
      checked: every wanted node is Ready and as wanted before one leaves; before an etcd member \
 leaves, those that stay have a quorum of their own
      an abort here leaves: a node cordoned or gone; those that stay are untouched
-4. acceptance gate, once
+5. acceptance gate, once
      API, controllers, add-ons; a pod on every node reaches pods, Service, NodePort and DNS
      checked: only now the stack remembers this config as applied
      an abort here leaves: everything done, not yet remembered; the next up asks again
-5. machines that have left, after the gate, side by side
+6. machines that have left, after the gate, side by side
      master-1
        - wipe what is ours; the machine stays
      checked: no process and no data of ours is left
@@ -95,6 +102,67 @@ def test_an_edit_in_words(
     assert report.as_text(made(before, after)) == expected
 
 
+ROLLOUT = {
+    "parallel": 2,
+    "canary": {"count": 1},
+    "pauseS": 60,
+    "failureBudgetPercent": 40,
+    "critical": ["worker-3"],
+    "windows": ["Mon-Fri 09:00-17:00 UTC"],
+    "holdAfter": 2,
+    "drain": {"when": "always", "timeoutS": 120},
+}
+
+
+def rolled(**edits: object) -> Report:
+    start = lab({"pools.worker.count": 5})
+    return made(start, edited(start, {"rollout": ROLLOUT, **edits}))
+
+
+def test_a_rollout_is_told_wave_by_wave_with_all_that_ends_it() -> None:
+    said = rolled(**{"loadBalancing.maxConnections": 5000})
+    waves = [wave for wave in said.waves if wave.title.startswith("workers")]
+    assert [wave.title for wave in waves] == [
+        "workers, wave 1 of 3 (canary)",
+        "workers, wave 2 of 3 (pool worker)",
+        "workers, wave 3 of 3 (pool worker)",
+    ]
+    assert [[node.name for node in wave.nodes] for wave in waves] == [
+        ["worker-1"],
+        ["worker-2", "worker-3"],
+        ["worker-4", "worker-5"],
+    ]
+    evicted = "pods are evicted first, as PodDisruptionBudgets allow, within 120 s a node"
+    assert [wave.lines for wave in waves] == [
+        (
+            f"{evicted}; before any node is cordoned all evictions are tried dry",
+            "waves begin only Mon-Fri 09:00-17:00 UTC",
+        ),
+        (evicted,),
+        ("not in this up: rollout.holdAfter is 2", evicted),
+    ]
+    one = "every node of it is Ready and has announced what it applied, but for 2 that may fail"
+    assert [wave.checked for wave in waves] == [
+        f"{one} in all waves together; then a pause of 60 s",
+        f"{one} in all waves together, worker-3 not among them; then a pause of 60 s",
+        f"{one} in all waves together",
+    ]
+
+
+def test_pods_are_evicted_where_kubelet_or_containerd_get_another_minor_version() -> None:
+    start = lab({"cluster.kubernetes": "1.35.4"})
+    said = report.as_text(made(start, lab()))
+    assert said.count("pods are evicted first") == 2
+    assert "pods are evicted" not in report.as_text(made(lab(), lab({"kubelet/maxPods": 60})))
+
+
+def test_another_rollout_alone_touches_no_node() -> None:
+    [wave] = rolled().waves
+    assert wave.lines == ("how changes reach the workers: it counts from the next change on",)
+    assert "8 untouched" in report.as_text(rolled())
+    assert wave.nodes == ()
+
+
 def test_nothing_to_do_is_one_line_that_does_not_promise_more_than_is_known() -> None:
     said = report.as_text(made(lab(), lab()))
     assert said.startswith("cluster dev: nothing to do: the config is the one of the last")
@@ -127,7 +195,7 @@ def test_markdown_is_a_table_with_a_row_for_each_group_of_nodes() -> None:
         "| wave | nodes | what happens |",
         "| 1. new machines, side by side | worker-3, worker-4 | make the machine<br>preflight, "
         "then packages, kernel settings, HAProxy, containerd, kubelet |",
-        "| 2. workers, side by side | worker-3, worker-4 | join as a worker |",
+        "| 2. workers that join, side by side | worker-3, worker-4 | join as a worker |",
     ]
     assert "needs downtime of: nothing" in lines
 
