@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import yaml
@@ -16,9 +18,10 @@ from cryptography.exceptions import InvalidSignature
 from stacks import rotation
 from stacks.settings import Step
 from tests.plan.graph import Graph
-from tests.plan.recording import Engine, RunError
+from tests.plan.recording import ROOT, Engine, RunError
 from tests.plan.registration import Run
 from tests.plan.settled import Stacks, assert_exactly
+from tests.scripts.shell import SCRIPTS, Shell
 from tests.unit.configs import lab
 
 MASTERS = ["master-1", "master-2", "master-3"]
@@ -268,3 +271,47 @@ def test_a_step_that_broke_off_is_taken_back_and_runs_again(stacks: Stacks) -> N
     changed = {change.name for change in engine.up(lab()).changes}
     assert {f"dev-{name}-master-shared-keys" for name in ("master-1", "master-2")} <= changed
     assert "dev-master-1-master" in changed
+
+
+KUBECONFIGS = ("admin", "controller-manager", "kubelet", "scheduler", "super-admin")
+# What master.sh does of each step with kubeadm: kubeconfigs that exist, then a certificate of the kubelet.
+_KUBEADM = """
+export PATH={bin}:$PATH
+source {scripts}/identity.sh
+embed_ca now/pki/ca.crt conf/*.conf
+kubeadm init phase kubeconfig all --config now/kubeadm.yaml --kubeconfig-dir $PWD/conf >log 2>&1 || die "$(tail -n 3 log)"
+embed_ca now/pki/ca.crt conf/*.conf
+kubeadm kubeconfig user --config now/kubeadm.yaml --client-name system:node:x --org system:nodes 2>log >user
+sed -n 's/^ *client-certificate-data: *//p' user | base64 -d >certificate
+signed_by now/pki/ca.crt certificate
+for file in conf/*.conf; do embedded_ca $file | cmp - now/pki/ca.crt; done
+"""
+
+
+@pytest.mark.slow
+def test_kubeadm_takes_the_bundles_of_every_step_and_signs_with_the_first(
+    rotated: Rotated, tmp_path: Path
+) -> None:
+    """The real one: it refuses kubeconfigs that do not trust the signer, and a key that is not its."""
+    shell = Shell(tmp_path)
+    (tmp_path / "conf").mkdir()
+    (kubeadm,) = (ROOT / ".local/bundle/files/dl.k8s.io").rglob(f"v{_version()}/**/amd64/kubeadm")
+    for run in rotated.all:
+        shutil.rmtree(tmp_path / "now", ignore_errors=True)
+        for path, text in files(run, "master-1").items():
+            if path.startswith(f"{PKI}/"):
+                file = tmp_path / "now/pki" / path.removeprefix(f"{PKI}/")
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(f"{text}\n")
+        stdin = run.named("dev-master-1-master").text("stdin")
+        values = dict(word.split("=", 1) for word in shlex.split(stdin, comments=True))
+        text = values["KUBEADM_CONFIG"].replace(PKI, str(tmp_path / "now/pki"))
+        (tmp_path / "now/kubeadm.yaml").write_text(text)
+        shell.run(_KUBEADM.format(bin=kubeadm.parent, scripts=SCRIPTS))
+        assert {path.stem for path in (tmp_path / "conf").iterdir()} == set(KUBECONFIGS)
+
+
+def _version() -> str:
+    cluster = lab()["cluster"]
+    assert isinstance(cluster, dict)
+    return str(cluster["kubernetes"])
