@@ -107,7 +107,7 @@ change_master() {
 pull_images() {
   local wanted there image
   wanted=$(kubeadm config images list --config "$CONFIG" 2>/dev/null | awk '/\/(kube-apiserver|kube-controller-manager|kube-scheduler|pause):/')
-  there=$(ctr -n k8s.io images ls -q)
+  there=$(ctr -n k8s.io images ls -q 2>/dev/null)
   for image in $wanted; do
     if [[ $'\n'$there$'\n' == *$'\n'"$image"$'\n'* ]]; then continue; fi
     timeout 300 ctr -n k8s.io images pull --hosts-dir /etc/containerd/certs.d "$image" >"$STATE/pull.log" 2>&1 || die "image $image cannot be pulled: $(tail -n 2 "$STATE/pull.log")" "see that the registry has it; the control plane was not touched"
@@ -146,8 +146,8 @@ hand_over() {
 }
 api_server_ended() {
   local ids running id
-  ids=$(ctr -n k8s.io containers ls -q "labels.\"io.kubernetes.pod.name\"==kube-apiserver-$NODE,labels.\"io.kubernetes.container.name\"==kube-apiserver") || return 1
-  running=$(ctr -n k8s.io tasks ls | awk '$3 == "RUNNING" {print $1}') || return 1
+  ids=$(ctr -n k8s.io containers ls -q "labels.\"io.kubernetes.pod.name\"==kube-apiserver-$NODE,labels.\"io.kubernetes.container.name\"==kube-apiserver" 2>/dev/null) || return 1
+  running=$(ctr -n k8s.io tasks ls 2>/dev/null | awk '$3 == "RUNNING" {print $1}') || return 1
   for id in $ids; do
     if [[ $'\n'$running$'\n' == *$'\n'"$id"$'\n'* ]]; then
       echo "container $id runs"
