@@ -134,7 +134,8 @@ def _versions(then: Plan, plan: Plan, node: Node) -> Iterator[Action]:
             if name == "kubernetes" and node.is_master:
                 effect, phase = CONTROL_PLANE, "master"
             elif name == "kubernetes" and versions.minor(was) != versions.minor(now):
-                effect = OTHER_MINOR
+                stays = plan.spec.rollout.drain.when == "never"
+                effect = OF_VERSION[name] if stays else OTHER_MINOR
             text = f"{effect.what} {was} -> {now}: {effect.then}"
             yield Action(phase=phase, text=text, restarts=effect.restarts)
 

@@ -132,3 +132,10 @@ def test_a_master_without_a_member_gets_the_client_of_another_etcd() -> None:
     found = changes(before, planned(lab(separate)))
     said = {node.name: [action.text for action in node.actions] for node in found.nodes}
     assert said["master-1"] == ["etcd's client 3.6.15 -> 3.6.16: nothing restarts"]
+
+
+def test_pods_are_not_said_to_be_evicted_where_the_config_forbids_it() -> None:
+    before = remembered(memory.of(planned(lab(OLD))))
+    found = changes(before, planned(lab({"rollout.drain": {"when": "never"}})))
+    said = [a.text for node in found.nodes if node.name == "worker-1" for a in node.actions]
+    assert "Kubernetes 1.35.4 -> 1.36.3: kubelet restarts as the new version, pods go on" in said
