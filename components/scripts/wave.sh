@@ -112,7 +112,9 @@ tell_drain() {
   rows=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{"|"}{.metadata.annotations.kube-ha\.io/drain}{"\n"}{end}')
   names=$(awk -F'|' -v said="$DRAIN" -v usual="auto 300 -" 'NR == FNR {split($0, row, " "); want[row[1]] = 1; next} $1 in want && ($2 == "" ? usual : $2) != said {print $1}' <(WANTED=${LATER:-} wanted_table) <(printf '%s\n' "$rows"))
   if [[ -z $names ]]; then return; fi
-  xargs -n 200 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s annotate --overwrite "kube-ha.io/drain=$DRAIN" node <<<"$names" >/dev/null
+  # kubectl wants what it writes behind the names.
+  # shellcheck disable=SC2016 # of the inner shell
+  xargs -n 200 sh -c 'said=$0; exec kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s annotate --overwrite node "$@" "kube-ha.io/drain=$said"' "$DRAIN" <<<"$names" >/dev/null
   changes=$((changes + 1))
 }
 

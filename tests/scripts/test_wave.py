@@ -264,7 +264,7 @@ def test_nodes_are_told_how_to_drain_where_that_is_news(shell: Shell) -> None:
     assert not [call for call in shell.calls if "annotate" in call]
     first(shell, "always 60 10", versions=SAME)
     [call] = [call for call in shell.calls if "annotate" in call]
-    assert call.endswith("kube-ha.io/drain=always 60 10 node worker-1 worker-2 worker-3")
+    assert call.endswith("node worker-1 worker-2 worker-3 kube-ha.io/drain=always 60 10")
     shell.forget()
     first(shell, "always 60 10", versions=SAME, told="always 60 10")
     assert not [call for call in shell.calls if "annotate" in call]
