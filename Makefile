@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 S = $(or $(STACK),dev)
-.PHONY: help setup python engine dev plan preview up outputs unseal stacks status drift verify preflight bundle clean fmt check test fuzz e2e bench
+.PHONY: help setup python engine dev plan preview up outputs unseal stacks status drift verify backup restore preflight bundle clean fmt check test fuzz e2e bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,12 @@ drift: engine ## what differs between the config of STACK (dev) and its machines
 
 verify: engine ## the acceptance check on the cluster of STACK (dev)
 	@bash ci/ssh-key.sh $(PY) -m operations.verify $(S)
+
+backup: engine ## a verified snapshot of etcd of STACK (dev), brought to .local/backups, or TO=folder
+	@bash ci/ssh-key.sh $(PY) -m operations.backup $(S) $(if $(TO),--to "$(TO)")
+
+restore: engine ## etcd of STACK anew, by SNAPSHOT=file or FROM=node that has data; ON=node, WITHOUT="nodes that are gone", REPLACE=1
+	@bash ci/ssh-key.sh $(PY) -m operations.restore $(S) $(if $(SNAPSHOT),--snapshot "$(SNAPSHOT)") $(if $(FROM),--from "$(FROM)") $(if $(ON),--on "$(ON)") $(if $(WITHOUT),--without "$(WITHOUT)") $(if $(REPLACE),--replace) $(if $(UNMARKED),--unmarked)
 
 preflight: python ## look at every machine of STACK (dev) and list all its problems; changes nothing
 	@bash ci/ssh-key.sh $(PY) -m operations.preflight $(S)

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from pulumi import ComponentResource, Resource, ResourceOptions
 
-from components import node_list
+from components import retirement
 from components.acceptance import Acceptance, AcceptanceArgs
 from components.addons import Addons, AddonsArgs
 from components.away import decommission
 from components.etcd_member import EtcdMember, EtcdMemberArgs
+from components.etcd_snapshot import snapshot_first
 from components.master import Master, MasterArgs
 from components.pki import Pki
 from components.prepared import Prepared, Scripts, bring_scripts, prepare
 from components.remote import Identity, Machine, after, converge, forget
-from components.retirement import retire_first
 from components.rollout import Rollout, RolloutArgs
 from components.rotation import settle_keys
 from components.worker_pool import JoinArgs, join_workers
-from stacks import desired, membership
+from stacks import desired, membership, snapshots
 from stacks.artifacts import File
 from stacks.memory import Memory
 from stacks.plan import Node, Plan
@@ -37,7 +37,7 @@ class ClusterArgs:
 
 
 class Cluster(ComponentResource):
-    """Dead nodes out, etcd, masters, add-ons, workers, acceptance: in this order.
+    """Snapshot, dead nodes out, etcd, masters, add-ons, workers, acceptance: in this order.
 
     A cluster that is being born overlaps etcd members with masters. One that lives changes one
     machine at a time, whole; new machines are made ready at once; existing workers come after the
@@ -62,7 +62,7 @@ class Cluster(ComponentResource):
         self._scripts: dict[str, Scripts] = {}
 
         acceptance = Acceptance(f"{name}-acceptance", self._plan, opts=ResourceOptions(parent=self))
-        self._retired = self._retire(acceptance.attempt)
+        self._retired = self._first(acceptance.attempt)
         self.machines |= {
             node.name: args.machine(node, self._retired)
             for node in self._plan.nodes
@@ -94,23 +94,23 @@ class Cluster(ComponentResource):
         )
         self.register_outputs({})
 
-    def _retire(self, attempt: Resource) -> Resource:
-        """Those that stay take out who is dead or made anew, before anything else happens."""
-        going = membership.going_first(self._args.before, self._plan)
-        known = {node.name: node for node in (*self._plan.nodes, *self._plan.away)}
-        stay = membership.staying(self._args.before, self._plan)
-        names = {node.name for node in stay}
-        survivor = self.machines[next(n.name for n in self._plan.masters if n.name in names)]
-        # etcd may be about to move: it is asked where it was.
-        then = (self._args.before and self._args.before.plan) or self._plan
-        return retire_first(
-            self._plan,
-            survivor,
-            {name: known[name] for name in going},
-            endpoints=node_list.etcd_endpoints(then, [n for n in then.etcd if n.name in names]),
+    def _first(self, attempt: Resource) -> Resource:
+        """Before anything else: etcd is saved where that is due, then who is dead is taken out."""
+        edit = (self._args.before, self._plan)
+        survivor = retirement.survivor(*edit)
+        saver = snapshots.place(*edit) or survivor
+        saved = snapshot_first(
+            *edit,
+            self.machines[saver.name],
             identity=self._identity,
-            scripts=self._bring(survivor.node, waits_for=None).copied,
-            attempt=attempt,
+            waits_for=(self._bring(saver, waits_for=None).copied, attempt),
+            parent=self,
+        )
+        return retirement.retire_first(
+            *edit,
+            self.machines[survivor.name],
+            identity=self._identity,
+            waits_for=(self._bring(survivor, waits_for=None).copied, saved),
             parent=self,
         )
 

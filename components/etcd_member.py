@@ -50,7 +50,7 @@ class EtcdMember(ComponentResource):
         keys = key_files.place(
             f"{name}-keys",
             args.machine,
-            key_files.of_member(args.pki, args.machine.node),
+            key_files.of_member(args.pki, args.plan, args.machine.node),
             generation=args.plan.spec.converge.generation,
             identity=args.identity,
             opts=after(args.prepared, parent=self),
@@ -65,7 +65,7 @@ class EtcdMember(ComponentResource):
                 # In a living stack another member may have become the first one: it never founds.
                 # Where all members are new, those that leave know the cluster.
                 {
-                    **values,
+                    **{name: text for name, text in values.items() if not _of_backups(name)},
                     "MEMBERS": _known(values["MEMBERS"], args.leaving),
                     "BOOTSTRAP": "1" if args.newborn else "0",
                 },
@@ -90,6 +90,11 @@ class EtcdMember(ComponentResource):
             opts=after(*before, parent=self),
         )
         self.register_outputs({})
+
+
+def _of_backups(name: str) -> bool:
+    """Founding is told once and for all, and these may change."""
+    return name.startswith("BACKUP_")
 
 
 def _known(members: Input[str], leaving: Mapping[str, str]) -> Output[str]:

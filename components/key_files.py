@@ -26,16 +26,14 @@ class KeyFile:
     text: Input[str]
     secret: bool
 
-    @property
-    def mode(self) -> str:
-        return "600" if self.secret else "644"
 
-
-def of_member(pki: Pki, node: Node) -> list[KeyFile]:
-    """What an etcd member needs: its own leafs and the CA's certificate, not the CA's key."""
+def of_member(pki: Pki, plan: Plan, node: Node) -> list[KeyFile]:
+    """What an etcd member needs: its own leafs, the CA's certificate, the key of backups."""
     files = [KeyFile(path=f"{ETCD_PKI}/ca.crt", text=pki.bundle("etcd"), secret=False)]
     for kind in ("server", "peer", "client"):
         files += _pair(pki, f"{node.name}-etcd-{kind}", f"{ETCD_PKI}/{kind}")
+    if plan.spec.etcd.backup.encrypt:
+        files.append(KeyFile(path=f"{ETCD_PKI}/backup.key", text=pki.backup_key(), secret=True))
     return files
 
 
@@ -102,7 +100,8 @@ def place(
         "PKI_COUNT": str(len(files)),
     }
     for number, file in enumerate(files, start=1):
-        values[f"PKI_MODE_{number}"] = file.mode
+        if file.secret:
+            values[f"PKI_MODE_{number}"] = "600"
         values[f"PKI_PATH_{number}"] = file.path
         values[f"PKI_TEXT_{number}"] = Output.from_input(file.text).apply(
             lambda text: text.rstrip("\n")

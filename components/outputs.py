@@ -14,15 +14,18 @@ from stacks.plan import Plan
 
 
 def export(cluster: Cluster, args: ClusterArgs) -> None:
-    """Stack outputs: kubeconfig, ssh (both secret), endpoint, nodes, readme, applied (the memory).
+    """Stack outputs: kubeconfig, ssh, backupKey (all secret), endpoint, nodes, readme, and applied.
 
-    `ssh` tells how machines are reached, `clusterId` what they are marked with.
+    `applied` is the memory, `ssh` tells how machines are reached, `clusterId` what they are marked
+    with.
     """
     plan = args.plan
     pulumi.export("kubeconfig", _kubeconfig(args.pki, plan))
     pulumi.export("readme", readme(plan))
     pulumi.export("endpoint", f"https://{plan.endpoint}")
     pulumi.export("clusterId", args.pki.cluster_id)
+    # Opens snapshots of etcd where no machine of the cluster is left.
+    pulumi.export("backupKey", Output.secret(args.pki.backup_key()))
     pulumi.export("nodes", nodes(plan))
     pulumi.export("ssh", Output.secret(_ssh(cluster)))
     pulumi.export(last_applied.OUTPUT, last_applied.remember(memory.of(plan), cluster.gate))

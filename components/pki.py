@@ -98,6 +98,10 @@ class Pki(ComponentResource):
         }
         return Output.all(*keys.values()).apply(lambda known: dict(zip(keys, known, strict=True)))
 
+    def backup_key(self) -> Output[str]:
+        """Passphrase of etcd snapshots: 128 random bits in hexadecimal digits."""
+        return self.derived("etcd backup").apply(lambda key: key[:16].hex())
+
     def _generations(self, subject: rotation.Subject) -> tuple[int, ...]:
         return rotation.generations(self._rotations[subject])
 

@@ -2,51 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from pulumi import Resource
 from pulumi_command import remote
 
-from components.node_list import members
+from components.node_list import etcd_endpoints, members
 from components.remote import Identity, Machine, after, converge
+from stacks import membership
+from stacks.memory import Memory
 from stacks.plan import Node, Plan
 
 
+def survivor(before: Memory | None, plan: Plan) -> Node:
+    """The master through which it is done: the first one that stays."""
+    names = {node.name for node in membership.staying(before, plan)}
+    return next(node for node in plan.masters if node.name in names)
+
+
 def retire_first(
+    before: Memory | None,
     plan: Plan,
     machine: Machine,
-    going: Mapping[str, Node],
     *,
-    endpoints: str,
     identity: Identity,
-    scripts: Resource,
-    attempt: Resource,
+    waits_for: tuple[Resource, ...],
     parent: Resource,
 ) -> remote.Command:
-    """Resource `<cluster>-retire`, on a master that stays, by etcd members that stay (`endpoints`).
+    """Resource `<cluster>-retire`, on the survivor, by etcd members that stay.
 
     While nobody goes, nothing about it changes: it is there so that a second up has nothing to do.
-    Every change of a living cluster waits for it, and it for `attempt`, by which the list of nodes
-    is run again should this update break off.
+    Every change of a living cluster waits for it.
     """
-    values = {
-        "GOING_MEMBERS": members(node for node in going.values() if node.is_etcd),
+    known = {node.name: node for node in (*plan.nodes, *plan.away)}
+    going = [known[name] for name in membership.going_first(before, plan)]
+    names = {node.name for node in membership.staying(before, plan)}
+    # etcd may be about to move: it is asked where it was.
+    then = (before and before.plan) or plan
+    whom = {
+        "GOING_MEMBERS": members(node for node in going if node.is_etcd),
         "MEMBERS": members(plan.etcd),
-        "ETCD_ENDPOINTS": endpoints,
-        # The same name may go again one day.
-        "INCARNATIONS": " ".join(
-            f"{node.name}={node.generation}:{node.state}" for node in going.values()
-        ),
+        "ETCD_ENDPOINTS": etcd_endpoints(then, [n for n in then.etcd if n.name in names]),
     }
+    # The same name may go again one day.
+    words = " ".join(f"{node.name}={node.generation}:{node.state}" for node in going)
+    values = {"INCARNATIONS": words, **(whom if going else {})}
     return converge(
         f"{plan.spec.cluster.name}-retire",
         machine,
         "retire",
         values if going else {},
         identity=identity,
-        opts=after(scripts, attempt, parent=parent, ignore=_unless(going)),
+        opts=after(*waits_for, parent=parent, ignore=_unless(going)),
     )
 
 
-def _unless(going: Collection[str]) -> tuple[str, ...]:
+def _unless(going: Collection[Node]) -> tuple[str, ...]:
     return () if going else ("stdin", "create", "connection")

@@ -10,6 +10,7 @@
 #   LAB MACHINE ADDRESS        up        a machine that answers SSH (users root and admin, who may sudo)
 #       [GENERATION]                     stdin: HOST_KEY='<OpenSSH private key>' AUTHORIZED_KEY='<line>'
 #                                        of another GENERATION (1) than the one that is there: a new one, with new volumes
+#                                        (CONVERGE only makes the engine ask once more)
 #   LAB MACHINE                down      the machine and its volumes
 #   LAB MACHINE                kill start pause unpause     faults: a power cut, power, a stall
 #                              list         machines of all labs

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
 
-from operations import expiry, membership
+from operations import backups, expiry, membership
 from operations.expected import Expected
 from operations.facts import MISSING, Machine
 from operations.hints import AGAIN, RAISE, UP, Difference
@@ -44,11 +44,13 @@ def compare(plan: Plan, findings: Findings, *, now: datetime) -> Report:
             told += _clock(found.skew_s - usual)
             told += membership.of_member(plan, node, findings)
             told += membership.of_balancer(plan, node, findings)
+            told += backups.of_node(plan, node, findings, now)
         if found.is_made:
             told += membership.of_node(node, wanted, findings)
         reports[node.name] = tuple(told)
     cluster = (
         *membership.of_cluster(plan, findings),
+        *backups.of_cluster(plan, findings, now),
         *expiry.administrator(findings.administrator, renewal=renewal, now=now),
     )
     return Report(nodes=reports, cluster=cluster)

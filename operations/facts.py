@@ -58,6 +58,16 @@ class MemberStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Backup:
+    """The last snapshot of etcd that a machine saved."""
+
+    time_s: int  # epoch
+    name: str
+    size: int  # bytes
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """One machine. Mappings are by the name or path that was asked for."""
 
@@ -84,6 +94,9 @@ class Machine:
     etcd: MemberStatus | None
     etcd_error: str
     members: tuple[Member, ...] | None  # None: no quorum, or not asked
+    backup: Backup | None  # None: it has saved none, or was not asked
+    backup_begun_s: int | None  # epoch; one that has not come to its end
+    backup_timer: str  # systemd's word; empty: not asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +183,16 @@ def _machine(rows: _Rows) -> Machine:
         etcd=_status(status) if status is not None else None,
         etcd_error=said if status is None else "",
         members=_members(members) if members is not None else None,
+        backup=_backup(rows),
+        backup_begun_s=int(_one(rows, "backup-begun")) if _one(rows, "backup-begun") else None,
+        backup_timer=_one(rows, "backup-timer"),
     )
+
+
+def _backup(rows: _Rows) -> Backup | None:
+    for time_s, name, size, revision, *_ in rows.get("backup", ()):
+        return Backup(time_s=int(time_s), name=name, size=int(size), revision=int(revision))
+    return None
 
 
 def _one(rows: _Rows, word: str) -> str:

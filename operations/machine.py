@@ -83,14 +83,14 @@ def run(target: Target, phase: str, values: Mapping[str, str], *, limit_s: int) 
     text = "".join(
         [
             script.render(values),
-            *((phases.FOLDER / f"{name}.sh").read_text() for name in ("lib", phase)),
+            phases.whole(phase),
             "\nmain </dev/null\n",
         ]
     )
     shell = "bash -s" if target.hop.user == "root" else "sudo -n bash -s"
     with tempfile.TemporaryDirectory(prefix="kube-ha-") as folder:
         asked_at_s = time.time()
-        command = [*_ssh(target, Path(folder)), f"timeout {limit_s} {shell}"]
+        command = [*client(target, Path(folder)), f"timeout {limit_s} {shell}"]
         status, said = _ended(command, text, limit_s=limit_s + _HANDSHAKE_S)
     return Answer(
         status=status, text=said.strip(), asked_at_s=asked_at_s, took_s=time.time() - asked_at_s
@@ -115,11 +115,11 @@ def _ended(command: list[str], text: str, *, limit_s: int) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def _ssh(target: Target, folder: Path) -> list[str]:
+def client(target: Target, folder: Path) -> list[str]:
     """The SSH client's command, by way of the bastion. Keys lie in `folder` for its one use."""
-    words = _client(target.hop, folder / "machine")
+    words = _words(target.hop, folder / "machine")
     if target.bastion:
-        through = _client(target.bastion, folder / "bastion")
+        through = _words(target.bastion, folder / "bastion")
         # The client splits this by a shell: none of the words holds a blank (user, address and
         # path are checked with the config).
         proxy = " ".join([*through, "-W", "%h:%p", target.bastion.address])
@@ -127,7 +127,7 @@ def _ssh(target: Target, folder: Path) -> list[str]:
     return [*words, "--", target.hop.address]
 
 
-def _client(hop: Hop, files: Path) -> list[str]:
+def _words(hop: Hop, files: Path) -> list[str]:
     files.mkdir()
     known = files / "known_hosts"
     where = hop.address if hop.port == 22 else f"[{hop.address}]:{hop.port}"

@@ -22,6 +22,7 @@ class Stack:
     targets: Mapping[str, Target]  # by node name
     cluster_id: str  # empty: the stack was never applied
     remembered: Mapping[str, object] | None = None  # of its last success, as stacks.memory made it
+    backup_key: str = ""  # opens snapshots of etcd, secret; empty before the first success
     kubeconfig: str = ""  # an administrator's, secret; empty before the first success
 
     def identity(self, node: Node) -> dict[str, str]:
@@ -66,6 +67,7 @@ def read(name: str, *, applied: bool, whole: bool = True) -> Stack:
         targets=targets,
         cluster_id=cluster_id,
         remembered=_remembered(outputs.get("applied")),
+        backup_key=str(outputs.get("backupKey") or ""),
         kubeconfig=str(outputs.get("kubeconfig") or ""),
     )
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from operations import look, overview
+from operations import backups, look, overview
 from operations.look import Look
 from operations.overview import Etcd, NodeState, Overview
 from operations.status_document import document
@@ -49,6 +49,7 @@ def screen(seen: Look) -> list[str]:
         etcd(seen.plan, view.etcd),
         _balancers(seen.plan, view),
         _first_to_end(view, seen.now),
+        backups.line(seen.plan, seen.findings, seen.now),
         _plan(seen),
     ]
 

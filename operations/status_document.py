@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from operations import overview
+from datetime import UTC, datetime
+
+from operations import backups, overview
 from operations.look import Look
 from operations.overview import Etcd, NodeState
 
@@ -36,6 +38,7 @@ def document(seen: Look) -> dict[str, object]:
             "ends": first.certificate.ends.isoformat(),
             "days": (first.certificate.ends - seen.now).days,
         },
+        "lastBackup": _backup(seen),
         "notApplied": list(seen.not_applied),
         "differences": seen.report.count,
         "clusterDifferences": len(seen.report.cluster),
@@ -53,6 +56,20 @@ def _node(one: NodeState) -> dict[str, object]:
         "certificateDays": one.days_left,
         "diskFreePercent": one.disk_free,
         "differences": one.differences,
+    }
+
+
+def _backup(seen: Look) -> dict[str, object] | None:
+    newest = backups.last(seen.findings)
+    if newest is None:
+        return None
+    name, one = newest
+    return {
+        "node": name,
+        "name": one.name,
+        "time": datetime.fromtimestamp(one.time_s, UTC).isoformat(),
+        "bytes": one.size,
+        "revision": one.revision,
     }
 
 

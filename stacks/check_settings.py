@@ -52,11 +52,16 @@ def _load_balancing(spec: Spec) -> list[Problem]:
 
 
 def _etcd(spec: Spec) -> list[Problem]:
+    out = []
     least = 5 * spec.etcd.heartbeat_interval_ms  # etcd refuses to start below it
-    if spec.etcd.election_timeout_ms >= least:
-        return []
-    text = f"{spec.etcd.election_timeout_ms} is under 5 x heartbeatIntervalMs; use {2 * least}"
-    return [Problem("etcd.electionTimeoutMs", text)]
+    if spec.etcd.election_timeout_ms < least:
+        text = f"{spec.etcd.election_timeout_ms} is under 5 x heartbeatIntervalMs; use {2 * least}"
+        out.append(Problem("etcd.electionTimeoutMs", text))
+    directory = spec.etcd.backup.directory
+    if directory is not None and not directory.startswith("/"):
+        text = f"{directory!r} is no absolute path; write where it lies on the etcd machines"
+        out.append(Problem("etcd.backup.directory", text))
+    return out
 
 
 def _lifetimes(spec: Spec) -> list[Problem]:

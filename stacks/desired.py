@@ -130,6 +130,23 @@ def of_member(plan: Plan, node: Node) -> dict[str, str]:
         "ETCD_ENV": _text(etcd.environment(plan, node)),
         "ETCD_UNIT": _text(etcd.unit(plan)),
         **_etcd_ca(plan),
+        "BACKUP_EVERY_H": str(plan.spec.etcd.backup.every_hours),
+        **_backups(plan),
+    }
+
+
+def snapshot(plan: Plan, node: Node) -> dict[str, str]:
+    """Values of the snapshot phase on an etcd machine, but for REASON."""
+    members = " ".join(f"{member.name}={member.address}" for member in plan.etcd)
+    return {"ADDRESS": node.address, "MEMBERS": members, **_backups(plan)}
+
+
+def _backups(plan: Plan) -> dict[str, str]:
+    said = plan.spec.etcd.backup
+    return {
+        "BACKUP_KEEP": str(said.keep),
+        "BACKUP_DIRECTORY": said.directory or "",
+        "BACKUP_ENCRYPT": "1" if said.encrypt else "0",
     }
 
 

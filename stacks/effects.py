@@ -61,6 +61,10 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ("etcd-member", "ETCD_ENV"): Effect(what="etcd.env", then=_ETCD, restarts="etcd"),
     ("etcd-member", "ETCD_UNIT"): Effect(what="etcd's unit", then=_ETCD, restarts="etcd"),
     ("etcd-member", "ETCD_CA"): Effect(what="CA of etcd", then=_ETCD, restarts="etcd"),
+    **{
+        ("etcd-member", f"BACKUP_{name}"): Effect(what="backups of etcd", then=_QUIET)
+        for name in ("EVERY_H", "KEEP", "DIRECTORY", "ENCRYPT")
+    },
     ("master", "ADDRESS"): Effect(what="address", then=_QUIET),
     ("master", "KUBEADM_CONFIG"): Effect(
         what="kubeadm.yaml",

@@ -11,7 +11,10 @@ FOLDER = Path(__file__).resolve().parent.parent / "components" / "scripts"
 
 # In the order in which a node meets them.
 NODE_PHASES = ("preflight", "node", "pki", "etcd-member", "master", "join")
-CLUSTER_PHASES = ("addon", "mint", "retire", "rotation", "wave", "nodes", "gate", "etcd-absent")
+CLUSTER_PHASES = (
+    *("addon", "mint", "snapshot", "retire", "rotation"),
+    *("wave", "nodes", "gate", "etcd-absent"),
+)
 # What a phase shares with some others but not with all.
 _SOURCED = re.compile(rb'^source "\$here/([a-z-]+\.sh)"$', re.MULTILINE)
 
@@ -28,6 +31,13 @@ def parts(phase: str) -> tuple[str, ...]:
     """Names of the files that one phase is made of, run.sh apart, in the order of their sum."""
     sourced = _SOURCED.findall((FOLDER / f"{phase}.sh").read_bytes())
     return ("lib.sh", f"{phase}.sh", *(name.decode() for name in sourced))
+
+
+def whole(phase: str) -> str:
+    """The text of a phase with all that it sources in its place: it needs no file beside it."""
+    text = (FOLDER / f"{phase}.sh").read_bytes()
+    inner = _SOURCED.sub(lambda found: (FOLDER / found[1].decode()).read_bytes(), text)
+    return (FOLDER / "lib.sh").read_text() + inner.decode()
 
 
 def digest(*texts: str) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from stacks.fields import Section
+from stacks.fields import FilePath, Section
 
 
 class NetworkSpec(Section):
@@ -54,7 +54,29 @@ class LoadBalancingSpec(Section):
         return CHECKS_TO_FALL * self.check_interval_ms + 1000 * CHECK_TIMEOUT_S
 
 
+class BackupSpec(Section):
+    every_hours: Literal[0, 1, 2, 3, 4, 6, 8, 12, 24] = Field(
+        6,
+        description="a timer on every etcd machine, of which the leader's does the work: at these "
+        "hours of the day, counted from 0:00 UTC; 0: no timer",
+    )
+    keep: Annotated[int, Field(ge=1, le=1000)] = Field(
+        28, description="snapshots kept of each reason (schedule, change, manual); older ones go"
+    )
+    directory: FilePath | None = Field(
+        None,
+        description="absolute path on every etcd machine of a mount that is elsewhere (NFS, say), "
+        "where each snapshot is copied to; default: in /var/lib/kube-ha/backups alone",
+    )
+    encrypt: bool = Field(
+        default=True,
+        description="with a key of this stack: snapshots hold all objects, and are as secret as "
+        "the cluster; without its state they cannot be opened",
+    )
+
+
 class EtcdSpec(Section):
+    backup: BackupSpec = Field(BackupSpec(), description="snapshots of etcd (docs/backup.md)")
     heartbeat_interval_ms: Annotated[int, Field(ge=10, le=5000)] = Field(
         100, description="leader's heartbeat; about the slowest round trip between two members"
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from stacks import rollout_words
+from stacks import rollout_words, snapshots
 from stacks.actions import Action, NodeChange, Wave, only
 from stacks.changes import Changes
 from stacks.memory import Memory
@@ -72,6 +72,7 @@ def _of_birth(plan: Plan, found: Changes) -> Iterator[Wave]:
 def _of_life(before: Memory, plan: Plan, found: Changes) -> Iterator[Wave]:
     controllers = {node.name for node in (*plan.etcd, *plan.masters)}
     new, changed = found.of("new", "rebuilt"), found.of("changed")
+    yield _snapshot(before, plan)
     yield Wave(
         title="lost nodes and those made anew, taken out by those that stay",
         order="one by one",
@@ -129,6 +130,20 @@ def _of_life(before: Memory, plan: Plan, found: Changes) -> Iterator[Wave]:
         nodes=only(found.of("leaving"), ["machine"]),
         checked="no process and no data of ours is left",
         abort="machines that no longer belong to the cluster; the next up goes on",
+    )
+
+
+def _snapshot(before: Memory, plan: Plan) -> Wave:
+    due, saver = snapshots.reasons(before, plan), snapshots.place(before, plan)
+    return Wave(
+        title="etcd snapshot",
+        order="once",
+        nodes=(),
+        lines=(f"kept on {saver.name}, because these change: {', '.join(due)}",)
+        if due and saver
+        else (),
+        checked="it is whole, of this cluster, and holds all that a quorum had",
+        abort="nothing has been touched",
     )
 
 

@@ -26,7 +26,7 @@ class Lab(ComponentResource):
     def __init__(self, plan: Plan) -> None:
         name = plan.spec.cluster.name
         super().__init__("kube-ha:index:Lab", f"{name}-machines")
-        self._name = name
+        self._name, self._again = name, plan.spec.converge.generation
         own = ResourceOptions(parent=self)
         self._user_key = tls.PrivateKey(f"{name}-lab-ssh", algorithm="ED25519", opts=own)
         self._host_seed = tls.PrivateKey(f"{name}-lab-host-keys", algorithm="ED25519", opts=own)
@@ -48,7 +48,8 @@ class Lab(ComponentResource):
     def machine(self, node: Node, after: Resource | None) -> Machine:
         """The container of a node; `after` has to be done before it is made.
 
-        Its SSH keys are known before the first connection. A raised generation replaces it.
+        Its SSH keys are known before the first connection. A raised generation replaces it; a
+        raised converge.generation makes one that has vanished anew, and leaves one that is there.
         """
         host_key = self._host_seed.private_key_pem.apply(lambda seed: _host_key(seed, node.name))
         container = local.Command(
@@ -60,6 +61,7 @@ class Lab(ComponentResource):
                 "MACHINE": node.name,
                 "ADDRESS": node.address,
                 **({"GENERATION": str(node.generation)} if node.generation > 1 else {}),
+                **({"CONVERGE": str(self._again)} if self._again > 1 else {}),
             },
             stdin=Output.all(private=host_key, user=self._user_key.public_key_openssh).apply(
                 lambda keys: (

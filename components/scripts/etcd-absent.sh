@@ -10,7 +10,8 @@ main() {
       die "etcd on this machine is still a member of its cluster" "run pulumi up again: the list of nodes removes it first"
     fi
     systemctl disable -q --now etcd
-    rm -f /etc/systemd/system/etcd.service "$STATE/etcd.service.sum"
+    if [[ -f /etc/systemd/system/kube-ha-backup.timer ]]; then systemctl disable -q --now kube-ha-backup.timer; fi
+    rm -f /etc/systemd/system/{etcd.service,kube-ha-backup.service,kube-ha-backup.timer} "$STATE"/{etcd.service,kube-ha-backup.timer}.sum
     systemctl daemon-reload
     changes=$((changes + 1))
     log "stopped etcd, which is elsewhere now"

@@ -2,7 +2,8 @@
 # Makes this machine a healthy, voting member of the cluster's etcd. A machine with data starts as the member it is; one without joins
 # the members that answer, as a learner, and is promoted when it has caught up; only the bootstrap member of a cluster that never was may found one.
 # Values: ADDRESS, MEMBERS (words "name=address", all wanted members), BOOTSTRAP (1: may found the cluster), ARTEFACTS, ARCH_DIR (folder in
-#   the tarball), ETCD_ENV, ETCD_UNIT. Owns: unit etcd, /etc/kube-ha/etcd/*.env, /var/lib/kube-ha/etcd.
+#   the tarball), ETCD_ENV, ETCD_UNIT; BACKUP_EVERY_H (hours between backups; 0: no timer), and what snapshot.sh takes (BACKUP_KEEP, BACKUP_DIRECTORY,
+#   BACKUP_ENCRYPT). Owns: units etcd and kube-ha-backup, /etc/kube-ha/etcd/*.env, /var/lib/kube-ha/etcd.
 DATA=$HOME_DIR/etcd
 PEER_URL=https://$ADDRESS:2380
 BOOTSTRAP_ENV=/etc/kube-ha/etcd/bootstrap.env
@@ -166,6 +167,46 @@ before_restart() {
   fi
 }
 
+# The timer of backups runs on every member, and the leader's does the work (snapshot.sh). Nothing about it restarts etcd.
+backups() {
+  if [[ -z ${BACKUP_EVERY_H:-} ]]; then return; fi # the founding run does not know it, the one after it does
+  local units=("$ROOT/etc/systemd/system/kube-ha-backup.service" "$ROOT/etc/systemd/system/kube-ha-backup.timer") at="00/$BACKUP_EVERY_H"
+  if [[ $BACKUP_EVERY_H == 24 ]]; then at=00; fi
+  if [[ $BACKUP_EVERY_H == 0 ]]; then
+    if [[ ! -e ${units[1]} ]]; then return; fi
+    systemctl disable -q --now kube-ha-backup.timer
+    rm -f "${units[@]}" "$STATE/kube-ha-backup.timer.sum"
+    systemctl daemon-reload
+    changes=$((changes + 1))
+    log "no more backups by a timer"
+    return
+  fi
+  printf 'NODE=%q\nCLUSTER=%q\nCLUSTER_ID=%q\nCONTAINER=%q\nINCARNATION=%q\nSCRIPT_SUM=kept\nREASON=schedule\nADDRESS=%q\nMEMBERS=%q\nBACKUP_KEEP=%q\nBACKUP_DIRECTORY=%q\nBACKUP_ENCRYPT=%q\n# end\n' \
+    "$NODE" "$CLUSTER" "$CLUSTER_ID" "$CONTAINER" "${INCARNATION:-1}" "$ADDRESS" "$MEMBERS" "$BACKUP_KEEP" "$BACKUP_DIRECTORY" "$BACKUP_ENCRYPT" | put 600 "$ROOT/etc/kube-ha/etcd/backup.values"
+  put 644 "${units[0]}" <<<"[Unit]
+Description=Backup of etcd, where the leader is
+After=etcd.service
+
+[Service]
+Type=oneshot
+ExecStart=/bin/bash /usr/local/lib/kube-ha/run.sh snapshot
+StandardInput=file:/etc/kube-ha/etcd/backup.values
+TimeoutStartSec=30min
+Nice=10
+IOSchedulingClass=idle"
+  # At the same second everywhere: each asks then who leads, and one of them does.
+  put 644 "${units[1]}" <<<"[Unit]
+Description=Backup of etcd, every $BACKUP_EVERY_H h
+
+[Timer]
+OnCalendar=*-*-* $at:00:00 UTC
+AccuracySec=1s
+
+[Install]
+WantedBy=timers.target"
+  settle restart kube-ha-backup.timer "${units[@]}"
+}
+
 main() {
   local peer files=(/etc/kube-ha/etcd/etcd.env /etc/systemd/system/etcd.service /etc/kube-ha/etcd/ca.crt "$STATE/etcd.artefact")
   own
@@ -187,5 +228,6 @@ main() {
   promote
   wait_for 90 "healthy etcd member at 127.0.0.1:2379" etcdctl_at 127.0.0.1 endpoint health
   rm -f "$BOOTSTRAP_ENV" # etcd does not read it once it has data, and those that it names may leave
+  backups
   finish
 }

@@ -171,6 +171,15 @@ member() {
   done
 }
 
+# As snapshot.sh left it: time, name, bytes and revision of the last one, and when one began that has not come to its end.
+backups() {
+  local timer
+  timer=$(timeout 10 systemctl is-active kube-ha-backup.timer 2>/dev/null) || true # inactive is an answer, and a failure
+  say backup-timer "${timer:-unknown}"
+  if [[ -f $STATE/backup ]]; then printf 'backup\t%s\n' "$(<"$STATE/backup")"; fi
+  say backup-begun "$(held "$STATE/backup.begun")"
+}
+
 # kubectl keeps what it learns of the API in files; here it may not.
 look() { timeout 40 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 30s --cache-dir /dev/null/none "$@" 2>&1; }
 
@@ -209,7 +218,10 @@ main() {
         compare static-pods "$STATE/static-pods.sums"
         apiserver
         ;;
-      member) member ;;
+      member)
+        member
+        backups
+        ;;
       cluster) cluster ;;
     esac
   done

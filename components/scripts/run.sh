@@ -21,9 +21,9 @@ sum_of() {
   mapfile -t sourced < <(sed -n 's|^source "$here/\([a-z-]*\.sh\)"$|\1|p' "$here/$1.sh")
   (cd "$here" && cat lib.sh "$1.sh" "${sourced[@]}") | sha256sum | cut -c1-16
 }
-# Leaving and the preflight keep the values of a machine's first day, and work with whatever scripts are here; every other phase must be
-# the one that the plan was made with.
-if [[ $phase != leave && $phase != preflight && $(sum_of "$phase") != "$SCRIPT_SUM" ]]; then
+# Leaving and the preflight keep the values of a machine's first day, the timer of backups those of the last change (SCRIPT_SUM=kept), and work with
+# whatever scripts are here; every other phase must be the one that the plan was made with.
+if [[ $phase != leave && $phase != preflight && ${SCRIPT_SUM:-} != kept && $(sum_of "$phase") != "$SCRIPT_SUM" ]]; then
   die "the scripts in $here are not those of this plan" "run pulumi up again: it copies them anew; if that does not help, raise converge.generation"
 fi
 # shellcheck disable=SC2034 # read by leave.sh

@@ -25,8 +25,8 @@ stand_down() {
 end_everything() (
   set +e
   trap - ERR
-  for unit in kubelet etcd haproxy; do
-    if [[ $unit == etcd ]] || in_kubernetes; then systemctl disable -q --now "$unit" 2>/dev/null; fi
+  for unit in kubelet kube-ha-backup.timer etcd haproxy; do
+    if [[ $unit == etcd || $unit == kube-ha-backup.timer ]] || in_kubernetes; then systemctl disable -q --now "$unit" 2>/dev/null; fi
   done
   if in_kubernetes; then
     end_containers
@@ -113,7 +113,7 @@ remove_files() (
       "$ROOT"/usr/local/bin/{kubelet,kubeadm,kubectl,containerd,containerd-shim-runc-v2,containerd-stress,ctr}
     find "$ROOT/var/lib/kubelet" "$ROOT/var/lib/containerd" -mindepth 1 -delete 2>/dev/null # the folders themselves may be mount points
   fi
-  rm -rf "$ROOT"/etc/{kubernetes,kube-ha} "$ROOT"/etc/systemd/system/etcd.service "$ROOT"/etc/sysctl.d/90-kube-ha.conf \
+  rm -rf "$ROOT"/etc/{kubernetes,kube-ha} "$ROOT"/etc/systemd/system/{etcd.service,kube-ha-backup.service,kube-ha-backup.timer} "$ROOT"/etc/sysctl.d/90-kube-ha.conf \
     "$ROOT"/etc/modules-load.d/kube-ha.conf "$ROOT"/usr/local/bin/{etcd,etcdctl,etcdutl}
   find "$HOME_DIR" -mindepth 1 ! -path "$STATE" ! -path "$STATE/owner" -delete 2>/dev/null # last of all: by what is in it a run that was cut off goes on
   systemctl daemon-reload

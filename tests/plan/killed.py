@@ -106,7 +106,10 @@ def _turn(name: str, *, there: set[str]) -> str:
 
 
 def end(engine: Engine) -> dict[str, str]:
-    """What a stack has come to: each input and output by `urn key`, stamps left out: they are new with every attempt."""
+    """What a stack has come to: each input and output by `urn key`.
+
+    Stamps are left out, which are new with every attempt, and what the last snapshot was taken for, which stays.
+    """
     stamps = {
         str(plain(resource.outputs.get("output"))) if resource.type == STASH else resource.id
         for resource in engine.resources.values()
@@ -116,7 +119,8 @@ def end(engine: Engine) -> dict[str, str]:
     found = {f"output {key}": value for key, value in engine.outputs.items()}
     for urn, resource in engine.resources.items():
         found[urn] = ""
-        found |= {f"{urn} {key}": value for key, value in resource.inputs.items()}
+        if not urn.endswith("-snapshot"):
+            found |= {f"{urn} {key}": value for key, value in resource.inputs.items()}
     return {key: mask.sub("STAMP", _text(value)) for key, value in found.items()}
 
 

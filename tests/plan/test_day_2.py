@@ -109,6 +109,10 @@ ROWS: dict[str, list[Row]] = {
     "tune etcd": [
         Row(edit={"etcd.snapshotCount": 20000}, touched=MASTERS, named=GATE | {"master-1-etcd"}),
     ],
+    "save etcd more often, elsewhere, or not by a timer": [
+        Row(edit={"etcd.backup": {"everyHours": 1, "directory": "/mnt/backups"}}, touched=MASTERS, named=GATE | {"master-1-etcd"}),
+        Row(edit={"etcd.backup": {"encrypt": False, "everyHours": 0}}, touched=MASTERS, named=GATE | {"master-1-etcd"}),
+    ],
     "tune the way to the API": [
         Row(edit={"loadBalancing.maxConnections": 8000}, touched=ALL, named=GATE | {"worker-1-node"}),
     ],

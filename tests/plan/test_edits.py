@@ -21,6 +21,8 @@ MASTERS = ["master-1", "master-2", "master-3"]
 WORKERS = ["worker-1", "worker-2"]
 # Every change passes the list of nodes and the gate, and is remembered only then.
 GATE = ["! dev-acceptance-attempt", "~ dev-nodes", "~ dev-gate"]
+# Before the control plane changes, etcd is saved.
+SAVED = "~ dev-snapshot"
 
 
 def marked(mark: str, phases: str, nodes: Iterable[str], cluster: str = "dev") -> list[str]:
@@ -113,6 +115,7 @@ LAB = [
             *WAVES,
             *stamped("etcd", ["master-1"]),
             *stamped("master", ["master-1"]),
+            SAVED,
             *GATE,
         ],
         id="from one master to three",
@@ -126,6 +129,7 @@ LAB = [
             *WAVES,
             *stamped("etcd", ["master-1"]),
             *stamped("master", ["master-1"]),
+            SAVED,
             *GATE,
         ],
         id="from three masters to one, in one edit",
@@ -133,20 +137,20 @@ LAB = [
     pytest.param(
         {},
         {"controlPlane.apiServerArgs": {"v": "4"}},
-        [*stamped("master", MASTERS), *GATE],
+        [*stamped("master", MASTERS), SAVED, *GATE],
         id="a flag of the API server touches masters alone",
     ),
     pytest.param(
         {},
         {"controlPlane.audit.policy": AUDIT_POLICY},
-        [*stamped("master", MASTERS), *GATE],
+        [*stamped("master", MASTERS), SAVED, *GATE],
         id="an audit policy touches masters alone",
     ),
     *(
         pytest.param(
             {},
             {f"controlPlane.{key}": value},
-            [*stamped("master", MASTERS), *GATE],
+            [*stamped("master", MASTERS), SAVED, *GATE],
             id=f"{key} of the control plane touches masters alone",
         )
         for key, value in {
@@ -158,8 +162,14 @@ LAB = [
     pytest.param(
         {},
         {"etcd.quotaBackendGib": 4},
-        [*stamped("etcd", MASTERS), *GATE],
+        [*stamped("etcd", MASTERS), SAVED, *GATE],
         id="a setting of etcd touches members alone",
+    ),
+    pytest.param(
+        {},
+        {"etcd.backup": {"keep": 5}},
+        [*stamped("etcd", MASTERS), *GATE],
+        id="the schedule of backups touches members alone, and is no reason for a snapshot",
     ),
     pytest.param(
         {},
@@ -177,7 +187,13 @@ LAB = [
         pytest.param(
             {},
             {f"kubelet/{key}": value},
-            [*prepared_again([*MASTERS, *WORKERS]), *WAVES, *stamped("master", MASTERS), *GATE],
+            [
+                *prepared_again([*MASTERS, *WORKERS]),
+                *WAVES,
+                *stamped("master", MASTERS),
+                SAVED,
+                *GATE,
+            ],
             id=f"{key} of the kubelet touches every node, and the masters that keep it",
         )
         for key, value in {
@@ -205,6 +221,7 @@ LAB = [
             *(f"! dev-pki-{node}-apiserver{part}" for node in MASTERS for part in ("", "-request")),
             *stamped("master-keys", MASTERS),
             *stamped("master", MASTERS),
+            SAVED,
             *GATE,
         ],
         id="another endpoint is another name in the API servers' certificates",
@@ -213,6 +230,7 @@ LAB = [
         {},
         {"converge.generation": 2},
         [
+            *marked("~", "machine", [*MASTERS, *WORKERS]),
             *prepared_again([*MASTERS, *WORKERS]),
             *WAVES,
             *stamped("etcd-keys", MASTERS),
@@ -273,7 +291,7 @@ def test_etcd_machines_added_to_separate_ones_roll_the_masters(stacks: Stacks) -
             *("! apart-etcd-1-etcd-attempt", "~ apart-etcd-1-etcd"),
             *(f"! apart-master-{number}-master-attempt" for number in (1, 2)),
             *(f"~ apart-master-{number}-master" for number in (1, 2)),
-            *("! apart-acceptance-attempt", "~ apart-nodes", "~ apart-gate"),
+            *("! apart-acceptance-attempt", "~ apart-nodes", "~ apart-gate", "~ apart-snapshot"),
         ],
     )
 

@@ -223,6 +223,7 @@ KEYS = [
     *stamped("master-keys", MASTERS),
     *stamped("master", MASTERS),
     *("+ dev-rotation", "+ dev-rotation-attempt"),
+    "~ dev-snapshot",  # keys change: etcd is saved before
     *GATE,
 ]
 NODES = [

@@ -166,6 +166,19 @@ def test_etcd_answers_in_json_or_says_why_not(shell: Shell) -> None:
     assert asked(shell, "member")[0] == ["etcd-status", "no answer: no JSON"]
 
 
+def test_the_last_backup_is_told_as_it_was_noted(shell: Shell) -> None:
+    shell.stub("systemctl", "echo active")
+    shell.state.mkdir(parents=True)
+    assert asked(shell, "backups") == [["backup-timer", "active"], ["backup-begun", ""]]
+    (shell.state / "backup").write_text("1790000000\ta.db\t4096\t17\t\n")
+    (shell.state / "backup.begun").write_text("1790000001\n")
+    assert asked(shell, "backups") == [
+        ["backup-timer", "active"],
+        ["backup", "1790000000", "a.db", "4096", "17", ""],
+        ["backup-begun", "1790000001"],
+    ]
+
+
 def test_the_cluster_is_asked_of_the_api_or_it_is_told_why_not(shell: Shell) -> None:
     shell.stub(
         "kubectl",
@@ -216,7 +229,7 @@ def test_on_a_machine_where_nothing_works_every_question_has_an_answer(shell: Sh
     assert {row[0] for row in rows} == {
         "clock", "owner", "applied", "incarnation", "busy", "file", "sums", "unit", "mark", "program", "artefact",
         "certificate", "script", "disk", "balancer", "readyz", "etcd-status", "etcd-list",
-        "refused", "end",
+        "backup-timer", "backup-begun", "refused", "end",
     }  # fmt: skip
     assert left(shell) == before, "a look changes nothing"
 

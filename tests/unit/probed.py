@@ -92,6 +92,12 @@ def member_status(plan: Plan, name: str, **edits: object) -> str:
     return json.dumps([{"Endpoint": "https://127.0.0.1:2379", "Status": status | edits}])
 
 
+def backed_up(hours: float) -> str:
+    """The line of a snapshot that was saved so many hours before NOW."""
+    taken = int((NOW - timedelta(hours=hours)).timestamp())
+    return line("backup", taken, "dev-20270601T093000Z-4711-schedule.db.enc", 3 * 1024**2, 4711, "")
+
+
 def machine(plan: Plan, node: Node, wanted: Expected, edits: Edits) -> str:
     """All lines of the probe of a machine as planned, but for `edits`."""
     masters = [master.name for master in plan.masters]
@@ -117,6 +123,10 @@ def machine(plan: Plan, node: Node, wanted: Expected, edits: Edits) -> str:
     if node.is_etcd:
         lines.append(line("etcd-status", member_status(plan, node.name)))
         lines.append(line("etcd-list", member_list(plan, *(one.name for one in plan.etcd))))
+        lines.append(line("backup-timer", "active"))
+        lines.append(line("backup-begun", ""))
+    if node.name == plan.etcd[-1].name:
+        lines.append(backed_up(2.5))
     return edited([*lines, "end"], edits)
 
 

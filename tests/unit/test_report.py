@@ -35,26 +35,30 @@ needs downtime of: nothing
 
 FIRST_MASTER_LEAVES = """\
 cluster prod, against its last successful up: 4 changed, 1 leaving, 0 untouched
-1. etcd members and masters, each whole before the next, one by one
+1. etcd snapshot, once
+     kept on master-3, because these change: members, masters, settings of masters
+     checked: it is whole, of this cluster, and holds all that a quorum had
+     an abort here leaves: nothing has been touched
+2. etcd members and masters, each whole before the next, one by one
      master-2, master-3
        - haproxy.cfg: HAProxy reloads, open connections stay
        - list of etcd members: nothing restarts
      checked: a member restarts only where the others have a quorum without it; after it, it votes \
 and is healthy
      an abort here leaves: the one in hand old or new, the others untouched and serving
-2. workers, wave 1 of 2 (pool worker), side by side
+3. workers, wave 1 of 2 (pool worker), side by side
      worker-1
        - haproxy.cfg: HAProxy reloads, open connections stay
      checked: every node of it is Ready and has announced what it applied
      an abort here leaves: some workers of this wave old, some new, one in hand perhaps cordoned; \
 the next up goes on, and later waves are untouched
-3. workers, wave 2 of 2 (pool worker), side by side
+4. workers, wave 2 of 2 (pool worker), side by side
      worker-2
        - haproxy.cfg: HAProxy reloads, open connections stay
      checked: every node of it is Ready and has announced what it applied
      an abort here leaves: some workers of this wave old, some new, one in hand perhaps cordoned; \
 the next up goes on, and later waves are untouched
-4. list of nodes: labels, taints, and those that leave, one by one
+5. list of nodes: labels, taints, and those that leave, one by one
      master-1
        - evict its pods (PodDisruptionBudgets are respected)
        - leave etcd: removed by those that stay, once they have a quorum without it
@@ -62,11 +66,11 @@ the next up goes on, and later waves are untouched
      checked: every wanted node is Ready and as wanted before one leaves; before an etcd member \
 leaves, those that stay have a quorum of their own
      an abort here leaves: a node cordoned or gone; those that stay are untouched
-5. acceptance gate, once
+6. acceptance gate, once
      API, controllers, add-ons; a pod on every node reaches pods, Service, NodePort and DNS
      checked: only now the stack remembers this config as applied
      an abort here leaves: everything done, not yet remembered; the next up asks again
-6. machines that have left, after the gate, side by side
+7. machines that have left, after the gate, side by side
      master-1
        - wipe what is ours; the machine stays
      checked: no process and no data of ours is left

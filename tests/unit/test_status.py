@@ -31,6 +31,7 @@ def test_a_cluster_as_planned_fits_on_a_screen() -> None:
         "etcd: 3 voting members, leader master-1, 5.0 MiB of 2 GiB, no alarms, survives the loss of 1 member",
         "load balancers: 5 of 5 nodes find every master up",
         f"certificates: the first ends in 200 days (2027-12-18): {SERVER} of master-2",
+        "backups: the last one 2 h 30 min ago (revision 4711, 3.0 MiB, on master-3), every 6 h",
         "plan: everything is as planned",
     ]
 
@@ -48,7 +49,7 @@ def test_a_dead_master_shows_in_every_line() -> None:
     assert lines[10] == (
         "load balancers: 4 of 5 nodes tell: master-2 is down for master-1, master-3 and 2 more"
     )
-    assert lines[12] == "plan: 1 difference on 1 of 5 machines; details: make drift STACK=dev"
+    assert lines[13] == "plan: 1 difference on 1 of 5 machines; details: make drift STACK=dev"
 
 
 @pytest.mark.parametrize(
@@ -160,7 +161,7 @@ def test_of_many_nodes_only_those_that_are_not_fine_are_listed() -> None:
         f"worker-{number}" for number in range(1, 31)
     ]
     assert lines[36] == "and 10 more that are not fine"
-    assert len(lines) == 42
+    assert len(lines) == 43
 
 
 def test_programs_get_the_same_in_stable_keys() -> None:
@@ -190,5 +191,18 @@ def test_programs_get_the_same_in_stable_keys() -> None:
     assert told["firstCertificateToEnd"]["days"] == 300
     assert sorted(told) == [
         "api", "away", "cluster", "clusterDifferences", "differences", "endpoint", "etcd",
-        "firstCertificateToEnd", "kubernetes", "loadBalancers", "nodes", "notApplied", "stack",
+        "firstCertificateToEnd", "kubernetes", "lastBackup", "loadBalancers", "nodes", "notApplied", "stack",
     ]  # fmt: skip
+
+
+def test_the_last_backup_is_told_to_people_and_programs() -> None:
+    assert document(look(PLAN))["lastBackup"] == {
+        "node": "master-3",
+        "name": "dev-20270601T093000Z-4711-schedule.db.enc",
+        "time": "2027-06-01T09:30:00+00:00",
+        "bytes": 3 * 1024**2,
+        "revision": 4711,
+    }
+    none = look(PLAN, {"master-3": {"backup": None}})
+    assert "backups: NONE yet (every 6 h)" in status.screen(none)
+    assert document(none)["lastBackup"] is None

@@ -1,0 +1,45 @@
+"""A snapshot of etcd before the control plane of a living cluster changes."""
+
+from __future__ import annotations
+
+from pulumi import Resource
+from pulumi_command import remote
+
+from components.acceptance import plan_digest
+from components.remote import Identity, Machine, after, converge
+from stacks import desired, snapshots
+from stacks.memory import Memory
+from stacks.plan import Plan
+
+_NOTHING_DUE = ("stdin", "create", "connection")
+
+
+def snapshot_first(
+    before: Memory | None,
+    plan: Plan,
+    machine: Machine,
+    *,
+    identity: Identity,
+    waits_for: tuple[Resource, ...],
+    parent: Resource,
+) -> remote.Command:
+    """Resource `<cluster>-snapshot`, on an etcd machine that stays, by members that are there now.
+
+    While no change of the control plane is due, nothing about it changes: it is there so that a
+    second up has nothing to do. Every change of a living cluster waits for it. `waits_for` holds
+    the attempt by which the list of nodes is run again should this update break off.
+    """
+    due = snapshots.reasons(before, plan)
+    values = {"REASON": ""}
+    if due:
+        # Another change is another snapshot; a retry of the same one is not.
+        wanted = {"REASON": snapshots.REASON, "WANTED": plan_digest(plan)}
+        values = wanted | desired.snapshot((before and before.plan) or plan, machine.node)
+    return converge(
+        f"{plan.spec.cluster.name}-snapshot",
+        machine,
+        "snapshot",
+        values,
+        identity=identity,
+        opts=after(*waits_for, parent=parent, ignore=() if due else _NOTHING_DUE),
+    )

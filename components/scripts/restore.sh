@@ -1,0 +1,145 @@
+# shellcheck shell=bash
+# One step of a restore of etcd on this machine; operations/restore.py asks for the steps in their order, machine by machine. It travels by itself.
+#   look     tells what is here, in lines of a word and its fields; changes nothing
+#   check    SNAPSHOT arrived whole, and the programs on this machine can restore it; no etcd is touched
+#   stop     etcd ends here; its data goes to etcd.before-restore, which stays until the next restore
+#   restore  a cluster of this one member begins, with what SNAPSHOT holds
+#   restart  API server, controller manager and scheduler begin anew, so that none goes on with what it knew before
+#   done     forgets that a restore was under way
+# The new cluster has another id than the old one: a member that was away, and comes back with its old data, is nothing to it. Its revisions begin
+# far above the old ones and count as compacted, so that every client with a watch hears that it has to read anew.
+# Values: STEP, ADDRESS, SNAPSHOT (path here, not encrypted), WANTED (its SHA-256: which restore this is), DEAD (addresses that should be silent).
+PKI=$ROOT/etc/kube-ha/etcd
+DATA=$HOME_DIR/etcd
+PEER_URL=https://$ADDRESS:2380
+MARK=$STATE/restore
+BUMP=1000000000
+# shellcheck disable=SC2034 # read by die
+HINT="mend that, then run the same make restore again: it goes on where it stopped"
+
+etcdctl_at() { # etcdctl_at ADDRESS ARGUMENT...
+  local address=$1
+  shift
+  timeout 12 etcdctl --endpoints "https://$address:2379" --cacert "$PKI/ca.crt" --cert "$PKI/client.crt" --key "$PKI/client.key" --dial-timeout 2s --command-timeout 5s "$@"
+}
+open_port() { timeout 3 bash -c "</dev/tcp/$1/$2" 2>/dev/null; }
+say() { # say WORD FIELD...
+  local IFS=$'\t'
+  printf '%s\n' "$*"
+}
+held() { if [[ -f $1 ]]; then cat "$1"; fi; }
+field() { awk -F' : ' -v key="\"$1\"" '$1 == key && !seen++ {gsub(/"/, "", $2); print $2}'; }
+
+prepared() { # keys, settings, unit and programs of a member are here
+  local path
+  for path in "$PKI"/{server.key,client.key,etcd.env} "$ROOT/etc/systemd/system/etcd.service"; do
+    if [[ ! -f $path ]]; then return 1; fi
+  done
+  command -v etcdutl >/dev/null
+}
+
+look() {
+  local address quorum=0 ready=0 data=0 master=0
+  if prepared; then ready=1; fi
+  if etcd_has_data; then data=1; fi
+  if [[ -f $ROOT/etc/kubernetes/manifests/kube-apiserver.yaml ]]; then master=1; fi
+  if ((ready)) && open_port "$ADDRESS" 2379 && etcdctl_at "$ADDRESS" member list >/dev/null 2>&1; then quorum=1; fi
+  say owner "$(held "$STATE/owner")"
+  say ready "$ready"
+  say data "$data"
+  say quorum "$quorum"
+  say master "$master"
+  say restoring "$(held "$MARK")"
+  say free "$(df -Pk "$HOME_DIR" 2>/dev/null | awk 'NR == 2 {print $4}')"
+  for address in $DEAD; do
+    if open_port "$address" 2380 || open_port "$address" 2379; then say alive "$address"; fi
+  done
+  say end
+}
+
+# etcd's own sum stands at the end of the file. `snapshot status` does not look at it: a file that was cut off may well pass there.
+check() {
+  local is said version own
+  is=$(sha256sum <"$SNAPSHOT")
+  [[ ${is%% *} == "$WANTED" ]] || die "the snapshot did not arrive as it was sent" "run it again"
+  is=$(head -c -32 "$SNAPSHOT" | sha256sum)
+  said=$(tail -c 32 "$SNAPSHOT" | od -An -tx1 | tr -d ' \n')
+  [[ ${is%% *} == "$said" ]] || die "the snapshot is not whole" "take another one"
+  version=$(etcdutl snapshot status "$SNAPSHOT" -w fields 2>/dev/null | field Version) || die "etcdutl cannot read the snapshot" "take another one"
+  own=$(etcdutl version | awk '$1 == "etcdutl" {print $3}')
+  # What an older etcd wrote can be read; the other way round there is no promise.
+  if [[ $version == *.*.* && $(printf '%s\n' "${version%.*}" "${own%.*}" | sort -V | tail -n 1) != "${own%.*}" ]]; then
+    die "the snapshot is of etcd $version, and this machine has $own" "set the versions in the config to those of the day of the snapshot"
+  fi
+  log "the snapshot is whole: etcd $version"
+}
+
+stop() {
+  own
+  systemctl stop etcd
+  if [[ -d $DATA/member ]]; then
+    if [[ $(held "$MARK") == "$WANTED" ]]; then
+      rm -rf "$DATA/member" # of this very restore, which was cut off; what was there before lies beside already
+    else
+      rm -rf "$DATA.before-restore"
+      install -d -m 700 "$DATA.before-restore"
+      mv "$DATA/member" "$DATA.before-restore/"
+    fi
+  fi
+  rm -f "$PKI/bootstrap.env" # no word of the cluster that was
+  log "etcd is stopped, its data is in $DATA.before-restore"
+}
+
+restore() {
+  local answer
+  own
+  [[ ! -d $DATA/member ]] || die "there is data in $DATA" "run the same make restore again"
+  put 600 "$MARK" <<<"$WANTED"
+  rm -rf "$DATA.restoring"
+  answer=$(umask 077 && etcdutl snapshot restore "$SNAPSHOT" --data-dir "$DATA.restoring" --name "$NODE" --initial-cluster "$NODE=$PEER_URL" \
+    --initial-advertise-peer-urls "$PEER_URL" --initial-cluster-token "$CLUSTER-$(date +%s)" --bump-revision "$BUMP" --mark-compacted 2>&1) ||
+    die "etcdutl cannot restore the snapshot: $(tail -n 2 <<<"$answer" | cut -c1-400)"
+  install -d -m 700 "$DATA"
+  mv "$DATA.restoring/member" "$DATA/"
+  rmdir "$DATA.restoring"
+  sync -f "$DATA"
+  systemctl enable -q etcd
+  systemctl start etcd
+  wait_for 120 "healthy etcd at $ADDRESS" etcdctl_at "$ADDRESS" endpoint health
+  log "etcd serves what the snapshot holds, as a cluster of this one member"
+}
+
+control_plane() { pgrep -x 'kube-apiserver|kube-controller|kube-scheduler' || true; } # none is an answer
+gone() { [[ -z $(comm -12 <(sort <<<"$1") <(control_plane | sort)) ]]; }
+ready() { curl -fsS --max-time 5 --noproxy '*' --cacert "$ROOT/etc/kubernetes/pki/ca.crt" "https://$ADDRESS:6443/readyz"; }
+restart() {
+  local pids
+  own
+  pids=$(control_plane)
+  if [[ -n $pids ]]; then
+    # shellcheck disable=SC2086 # numbers
+    kill -TERM $pids 2>/dev/null || true # one of them may just have ended
+    wait_for 90 "old control plane of $NODE ended" gone "$pids"
+  fi
+  systemctl restart kubelet # it waits minutes before it starts what has failed for a while; a new one does not
+  wait_for 240 "apiserver of $NODE ready at https://$ADDRESS:6443/readyz" ready
+  log "the control plane of $NODE has begun anew"
+}
+
+forget() {
+  own
+  rm -f "$MARK"
+  rm -rf "$HOME_DIR/restore"
+}
+
+main() {
+  case $STEP in
+    look) look ;;
+    check) check ;;
+    stop) stop ;;
+    restore) restore ;;
+    restart) restart ;;
+    done) forget ;;
+    *) die "no step $STEP" "see the head of restore.sh" ;;
+  esac
+}

@@ -1,0 +1,72 @@
+"""`python -m operations.backup STACK`: a verified snapshot of etcd, now, on this computer."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from operations import machine, snapshot_file, stack, transfer
+from operations.engine import StackError
+from operations.stack import Stack
+from stacks import desired
+from stacks.plan import Node
+
+_FOLDER = Path(".local/backups")
+_LIMIT_S = 1800
+
+
+def main(arguments: list[str]) -> int:
+    """Print where the snapshot lies; exit code 1 when there is none."""
+    parser = argparse.ArgumentParser(prog="python -m operations.backup", description=__doc__)
+    parser.add_argument("stack", help="name of the stack, as prod for Pulumi.prod.yaml")
+    parser.add_argument("--to", type=Path, help=f"folder; default: {_FOLDER}/STACK")
+    given = parser.parse_args(arguments)
+    try:
+        found = stack.read(given.stack, applied=True, whole=False)
+        print(back_up(found, given.to or _FOLDER / given.stack))
+    except StackError as error:
+        sys.stderr.write(f"ERROR {error}\n")
+        return 1
+    return 0
+
+
+def back_up(found: Stack, folder: Path) -> Path:
+    """By the first etcd machine that can: the file, in `folder`. Raises StackError."""
+    troubles = []
+    for node in found.plan.etcd:
+        if node.name not in found.targets:
+            continue
+        try:
+            return save(found, node, folder, reason="manual")
+        except StackError as error:
+            troubles.append(f"{node.name}: {error}")
+    raise StackError("\n".join(["no etcd machine could save a snapshot", *troubles]))
+
+
+def save(found: Stack, node: Node, folder: Path, *, reason: str) -> Path:
+    """Let that machine save a snapshot, and bring it to `folder`. Raises StackError."""
+    values = {**found.identity(node), **desired.snapshot(found.plan, node), "REASON": reason}
+    target = found.targets[node.name]
+    answer = machine.run(target, "snapshot", values, limit_s=_LIMIT_S)
+    rows = [line.split("\t") for line in answer.text.splitlines()]
+    told = next((row for row in rows if row[0] == "snapshot" and len(row) == 5), None)
+    if answer.status or told is None:
+        raise StackError(answer.text or "no answer")
+    _, path, total, size, revision = told
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    file = folder / Path(path).name
+    part = file.with_name(f".{file.name}.part")
+    transfer.fetch(target, path, part)
+    if snapshot_file.digest(part) != total:
+        part.unlink()
+        raise StackError(f"{path} did not arrive as it lies on {node.name}\n  do: run it again")
+    file.with_name(f"{file.name}.sha256").write_text(f"{total}  {file.name}\n")
+    part.rename(file)
+    print(f"{node.name} saved revision {revision}, {int(size) / 1024**2:.1f} MiB")
+    return file
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
