@@ -8,24 +8,25 @@ from stacks.settings import EtcdSpec
 
 _GIB = 1024**3
 
+# Reasons stand here: the unit's text lies in the state several times, for every member.
+# A store of the API that stays down is worse than one that tries for ever. bootstrap.env holds the
+# initial cluster, written when this member is born; it is not read once there is data.
+# etcd says it is ready after 5 s at the latest, with or without quorum; before that it replays its
+# log, which takes its time when the log is long. Killing it there would start over, for ever.
 _UNIT = """\
 [Unit]
 Description=etcd, the store of the Kubernetes API
 Wants=network-online.target
 After=network-online.target
-# A store of the API that stays down is worse than one that tries for ever.
 StartLimitIntervalSec=0
 
 [Service]
 Type=notify
 EnvironmentFile=/etc/kube-ha/etcd/etcd.env
-# Initial cluster, written when this member is born; not read once it has data.
 EnvironmentFile=-/etc/kube-ha/etcd/bootstrap.env
 ExecStart=/usr/local/bin/etcd
 Restart=always
 RestartSec=2
-# etcd says it is ready after 5 s at the latest, with or without quorum; before that it replays its
-# log, which takes its time when the log is long. Killing it there would start over, for ever.
 TimeoutStartSec=10min
 NoNewPrivileges=yes
 LimitNOFILE={files}

@@ -5,16 +5,17 @@ from __future__ import annotations
 from stacks.node_settings import KubeletSpec
 from stacks.plan import Node, Plan
 
+# Reasons stand here: a unit's text lies in the state twice, for every node.
+# Before kubeadm has written its files the kubelet cannot start: it is never given up. The folder is
+# where static pods would be, on workers too: without it the kubelet complains every second.
 _UNIT = """\
 [Unit]
 Description=kubelet, the Kubernetes node agent
 Wants=network-online.target
 After=network-online.target containerd.service haproxy.service
-# Before kubeadm has written its files the kubelet cannot start: never give up on it.
 StartLimitIntervalSec=0
 
 [Service]
-# Where static pods would be, on workers too: without the folder it complains every second.
 ExecStartPre=/bin/mkdir -p /etc/kubernetes/manifests
 ExecStart=/usr/local/bin/kubelet
 Restart=always
@@ -26,14 +27,14 @@ MemoryAccounting=yes
 WantedBy=multi-user.target
 """
 
+# The first file is written by kubeadm init and join (KUBELET_KUBEADM_ARGS), the second is left to the
+# machine's owner.
 _DROP_IN = """\
 [Service]
 Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \
 --kubeconfig=/etc/kubernetes/kubelet.conf"
 Environment="KUBELET_CONFIG_ARGS=--config=/var/lib/kubelet/config.yaml"
-# Written by kubeadm init and join: KUBELET_KUBEADM_ARGS.
 EnvironmentFile=-/var/lib/kubelet/kubeadm-flags.env
-# Left to the machine's owner.
 EnvironmentFile=-/etc/default/kubelet
 ExecStart=
 ExecStart=/usr/local/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS \
