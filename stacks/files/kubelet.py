@@ -27,8 +27,8 @@ MemoryAccounting=yes
 WantedBy=multi-user.target
 """
 
-# The first file is written by kubeadm init and join (KUBELET_KUBEADM_ARGS), the second is left to the
-# machine's owner.
+# The first file is written by kubeadm init and join (KUBELET_KUBEADM_ARGS), the second is left to
+# the machine's owner.
 _DROP_IN = """\
 [Service]
 Environment="KUBELET_KUBECONFIG_ARGS=--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf \
