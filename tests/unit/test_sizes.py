@@ -17,6 +17,7 @@ from tests.unit.configs import adopted, edited, host, lab, planned, problems
 
 LIMIT = check_sizes.STDIN_LIMIT
 Config = dict[str, object]
+AUTHORITY = certificate()  # one for all: they differ by some bytes
 
 
 def with_policy(rules: int) -> Config:
@@ -32,7 +33,7 @@ def with_policy(rules: int) -> Config:
 def with_namespaces(count: int) -> Config:
     """That many namespaces that no standard is enforced in; a provider with its CA beside it."""
     exempt = [f"{'n' * 50}-{number}" for number in range(count)]
-    oidc = {"issuerUrl": "https://id.example.com", "clientId": "kube", "ca": certificate()}
+    oidc = {"issuerUrl": "https://id.example.com", "clientId": "kube", "ca": AUTHORITY}
     return lab(
         {
             "controlPlane.podSecurity": {"enforce": "baseline", "exemptNamespaces": exempt},
