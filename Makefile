@@ -64,6 +64,7 @@ fmt: ## format what can be formatted
 	@$(PY) -m ruff format . && $(PY) -m ruff check --fix . && .venv/bin/shfmt -i 2 -ci -w $$(git ls-files '*.sh')
 
 check: python ## lint, types, workflows; changes nothing
+	@! git grep -nE '^(<<<<<<<|>>>>>>>) ' || { echo "the mark of a merge that was not finished"; exit 1; }
 	@$(PY) -m ruff format --check . && $(PY) -m ruff check . && $(PY) -m mypy . && .venv/bin/shfmt -i 2 -ci -d $$(git ls-files '*.sh') && .venv/bin/shellcheck -x $$(git ls-files '*.sh') && .venv/bin/zizmor -q --offline --strict-collection .github/workflows && .venv/bin/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 test: setup ## fast tiers and the core stories on the lab
