@@ -105,10 +105,11 @@ def _turn(name: str, *, there: set[str]) -> str:
     return ""
 
 
-def end(engine: Engine) -> dict[str, str]:
+def end(engine: Engine, *, asked: bool = True) -> dict[str, str]:
     """What a stack has come to: each input and output by `urn key`.
 
-    Stamps are left out, which are new with every attempt, and what the last snapshot was taken for, which stays.
+    Stamps are left out, which are new with every attempt, and what the last snapshot was taken for, which stays. So is,
+    unless `asked`, what the gates between waves asked last: it says who was there then, and stands for nothing on a node.
     """
     stamps = {
         str(plain(resource.outputs.get("output"))) if resource.type == STASH else resource.id
@@ -119,7 +120,7 @@ def end(engine: Engine) -> dict[str, str]:
     found = {f"output {key}": value for key, value in engine.outputs.items()}
     for urn, resource in engine.resources.items():
         found[urn] = ""
-        if not urn.endswith("-snapshot"):
+        if not urn.endswith("-snapshot") and (asked or not re.search(r"-wave-\d+$", urn)):
             found |= {f"{urn} {key}": value for key, value in resource.inputs.items()}
     return {key: mask.sub("STAMP", _text(value)) for key, value in found.items()}
 
