@@ -15,7 +15,8 @@ from stacks.spec import SpecError, load
 
 try:
     wanted = plan(load(stack_file.of_engine(os.environ)))
-    before = transition.remembered(last_applied.read())
+    last = last_applied.read()
+    before = transition.remembered(last)
     verdict = transition.check(before, wanted)
     files = artifacts.by_arch(wanted)
 except (SpecError, transition.TransitionError) as error:
@@ -34,4 +35,4 @@ args = ClusterArgs(
     pki=Pki(f"{wanted.spec.cluster.name}-pki", wanted),
     before=before,
 )
-outputs.export(Cluster(wanted.spec.cluster.name, args), args)
+outputs.export(Cluster(wanted.spec.cluster.name, args), args, last)

@@ -29,11 +29,25 @@ def read() -> dict[str, object] | None:
     return memory
 
 
-def remember(memory: Mapping[str, object], gate: remote.Command) -> pulumi.Output[str]:
-    """The memory to export, known only when the gate has passed.
+def remember(
+    memory: Mapping[str, object],
+    gate: remote.Command,
+    before: Mapping[str, object] | None,
+) -> pulumi.Output[str | None]:
+    """The memory to export: this one when the gate has passed, else the one of `before`.
 
     A plain value would be stored by a failed update too. It is secret as the gate's output is,
     though it holds no secrets: the engine would print the whole of it after every update.
     """
     text = json.dumps(memory, sort_keys=True)
-    return gate.stdout.apply(lambda _: text)
+    if pulumi.runtime.is_dry_run():
+        return gate.stdout.apply(lambda _: text)
+
+    async def passed() -> str | None:
+        if await gate.stdout.is_known():
+            return text
+        # With --continue-on-error the program comes to its end after a failure too. What is not
+        # known is stored all the same, and the stack would take its cluster for one to be born.
+        return json.dumps(before, sort_keys=True) if before else None
+
+    return pulumi.Output.secret(pulumi.Output.from_input(passed()))

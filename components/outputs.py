@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pulumi
 from pulumi import Output
 
@@ -13,11 +15,11 @@ from stacks.files import kubeconfig
 from stacks.plan import Plan
 
 
-def export(cluster: Cluster, args: ClusterArgs) -> None:
+def export(cluster: Cluster, args: ClusterArgs, before: Mapping[str, object] | None) -> None:
     """Stack outputs: kubeconfig, ssh, backupKey (all secret), endpoint, nodes, readme, and applied.
 
-    `applied` is the memory, `ssh` tells how machines are reached, `clusterId` what they are marked
-    with.
+    `applied` is the memory, that of `before` as long as the gate has not passed; `ssh` tells how
+    machines are reached, `clusterId` what they are marked with.
     """
     plan = args.plan
     pulumi.export("kubeconfig", _kubeconfig(args.pki, plan))
@@ -28,7 +30,8 @@ def export(cluster: Cluster, args: ClusterArgs) -> None:
     pulumi.export("backupKey", Output.secret(args.pki.backup_key()))
     pulumi.export("nodes", nodes(plan))
     pulumi.export("ssh", Output.secret(_ssh(cluster)))
-    pulumi.export(last_applied.OUTPUT, last_applied.remember(memory.of(plan), cluster.gate))
+    applied = last_applied.remember(memory.of(plan), cluster.gate, before)
+    pulumi.export(last_applied.OUTPUT, applied)
 
 
 def readme(plan: Plan) -> str:
