@@ -8,6 +8,7 @@ from tests.scripts.machine import Machine
 from tests.scripts.shell import OWNER, Shell
 
 MARK = {"home/state/owner"}
+UNITS = {"kubelet", "etcd", "kube-ha-backup.timer", "haproxy", "containerd"}
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_etcd_alone_leaves_runtime_and_haproxy_of_somebody_else_alone(machine: M
     (machine.shell.root / "etc/haproxy/haproxy.cfg").write_text("frontend web\n")
     leave(machine)
     assert machine.running == {"kubelet", "haproxy", "containerd", "containerd-shim"}
-    assert machine.asked_of_systemd("disable") == ["etcd"]
+    assert machine.asked_of_systemd("disable") == ["kube-ha-backup.timer", "etcd"]
     assert "root/etc/haproxy/haproxy.cfg" in machine.files
     assert "root/var/lib/containerd/meta.db" in machine.files
     assert "root/usr/local/bin/etcd" not in machine.files
@@ -112,7 +113,7 @@ builtin kill $others
 def test_keeping_stops_everything_and_takes_identity_and_keys_away(machine: Machine) -> None:
     assert "files stay" in leave(machine, keep=True)
     assert machine.running == set()
-    assert set(machine.asked_of_systemd("disable")) == {"kubelet", "etcd", "haproxy", "containerd"}
+    assert set(machine.asked_of_systemd("disable")) == UNITS
     left = machine.files
     assert not [file for file in left if "kubernetes/" in file and "/log/" not in file]
     assert not [file for file in left if file.endswith((".key", ".pem", ".sum", "owner"))]
@@ -158,7 +159,7 @@ def test_a_kept_machine_may_become_a_node_of_any_cluster(machine: Machine) -> No
 def test_decommissioning_ends_everything_for_good(machine: Machine) -> None:
     out = decommission(machine)
     assert machine.running == set()
-    assert set(machine.asked_of_systemd("disable")) == {"kubelet", "etcd", "haproxy", "containerd"}
+    assert set(machine.asked_of_systemd("disable")) == UNITS
     assert not out.strip().endswith("changes=0")
 
 

@@ -24,6 +24,7 @@ VALUES = {
     "NETWORK": "1",
 }
 NO_WAITING = {"STALL_S": "0", "IDLE_S": "0"}
+SOON = "4"  # seconds; a retry would have begun by then
 
 
 def node(name: str, applied: str = "bbbb", ready: str = "True", *told: str) -> str:
@@ -120,20 +121,26 @@ def test_a_node_that_is_taken_back_has_its_turn_before_the_next_wave(shell: Shel
 
 
 def test_failures_within_the_budget_let_the_next_wave_begin(shell: Shell) -> None:
-    out = gate(shell, [*DONE, BEGUN, *OLD], [*DONE, FAILED, *OLD], BUDGET="1")
+    out = gate(shell, [*DONE, BEGUN, *OLD], [*DONE, FAILED, *OLD], IDLE_S=SOON, BUDGET="1")
     assert "1 failed, which the failure budget of 1 allows: worker-4 (failed at 12:05" in out
 
 
 def test_failures_of_all_waves_count_together(shell: Shell) -> None:
     earlier = node("worker-1", "aaaa", "Unknown")
     rows = [earlier, *DONE[1:]]
-    out = gate(shell, [*rows, BEGUN, *OLD], [*rows, FAILED, *OLD], fails=True, BUDGET="1")
+    out = gate(shell, [*rows, BEGUN, *OLD], [*rows, FAILED, *OLD], fails=True, IDLE_S=SOON, BUDGET="1")
     assert "wave 2: 2 failed, 1 may: worker-4 (failed at 12:05 no disk) worker-1 (" in out
 
 
 def test_a_critical_node_ends_the_rollout_whatever_the_budget(shell: Shell) -> None:
     out = gate(
-        shell, [*DONE, BEGUN], [*DONE, FAILED], fails=True, BUDGET="6", CRITICAL="worker-3 worker-4"
+        shell,
+        [*DONE, BEGUN],
+        [*DONE, FAILED],
+        fails=True,
+        IDLE_S=SOON,
+        BUDGET="6",
+        CRITICAL="worker-3 worker-4",
     )
     assert "wave 2: the critical node worker-4 (failed at 12:05" in out
 
