@@ -128,7 +128,9 @@ def test_failures_within_the_budget_let_the_next_wave_begin(shell: Shell) -> Non
 def test_failures_of_all_waves_count_together(shell: Shell) -> None:
     earlier = node("worker-1", "aaaa", "Unknown")
     rows = [earlier, *DONE[1:]]
-    out = gate(shell, [*rows, BEGUN, *OLD], [*rows, FAILED, *OLD], fails=True, IDLE_S=SOON, BUDGET="1")
+    out = gate(
+        shell, [*rows, BEGUN, *OLD], [*rows, FAILED, *OLD], fails=True, IDLE_S=SOON, BUDGET="1"
+    )
     assert "wave 2: 2 failed, 1 may: worker-4 (failed at 12:05 no disk) worker-1 (" in out
 
 
