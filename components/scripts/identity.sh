@@ -6,7 +6,7 @@ embed_ca() {
   local file=$1 path data text
   shift
   for path in "$@"; do
-    if [[ ! -f $path || $(embedded_ca "$path" | tr -d '[:space:]') == "$(tr -d '[:space:]' <"$file")" ]]; then continue; fi
+    if [[ ! -s $path || $(embedded_ca "$path" | tr -d '[:space:]') == "$(tr -d '[:space:]' <"$file")" ]]; then continue; fi
     data=$(base64 -w0 "$file")
     text=$(sed "s|certificate-authority-data: .*|certificate-authority-data: $data|" "$path")
     if [[ $path == */kubelet.conf ]]; then kubelet_reads_anew; fi

@@ -45,6 +45,8 @@ issue_identity() { # issue_identity FILE
 # the kubelet prefers a certificate that it finds to that in its kubeconfig.
 clear_away() {
   local name
+  # It makes the files that static pods mount, empty, as soon as they are gone.
+  systemctl stop kubelet
   for name in $KUBECONFIGS; do rm -f "$ROOT/etc/kubernetes/$name.conf"; done
   rm -f "$ROOT"/var/lib/kubelet/pki/kubelet-client*
 }

@@ -178,6 +178,9 @@ def test_a_master_that_died_while_it_was_made_is_made(shell: Shell, half: str) -
     shell.identity.write_text("half")
     shell.stub("kubeadm", KUBECONFIGS.format(root=shell.root))
     shell.stub("kubectl")
+    # A kubelet that runs makes the files that static pods mount again, empty, as soon as they are gone.
+    shell.stub("systemctl", f'[[ $* == "stop kubelet" ]] && touch {shell.folder}/stopped')
+    shell.stub("rm", f'/bin/rm "$@"; [[ -e {shell.folder}/stopped ]] || touch {folder / half}')
     shell.run("mkdir -p $STATE; make_master", phase="master", values=MASTER)
     assert (folder / half).read_text() == "users: 127.0.0.1:3446\n"
     assert not shell.identity.exists()
