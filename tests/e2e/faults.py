@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -37,31 +36,6 @@ def engine_death(stack: Stack, *, resource: str, until: Callable[[], bool] = lam
         update.sigkill()
     stack.measured(f"engine killed after {seconds:.0f} s, at {resource}")
     stack.cancel()
-
-
-def engine_death_at_random(stack: Stack, chance: random.Random) -> bool:
-    """An up whose engine is killed at any one of the steps that are left to do; False if it was at its end before."""
-    left = len(stack.preview().changes)
-    step = chance.randint(1, max(left, 1))
-    update = stack.start_up()
-
-    def missing() -> str:
-        reached = not update.alive or len(update.changes) >= step
-        return "" if reached else f"{len(update.changes)} steps of {step}: {update.tail(5)}"
-
-    try:
-        wait_for(f"step {step} of {left}", missing, limit_s=300, every_s=0.1)
-        killed = update.alive
-    finally:
-        update.sigkill()
-    if not killed:
-        assert update.end() == 0, update.tail()
-        return False
-    stack.measured(
-        f"engine killed at step {step} of {left}: {', '.join(list(update.changes)[-1:])}"
-    )
-    stack.cancel()
-    return True
 
 
 def broken_connection(node: Node, phase: str) -> None:
