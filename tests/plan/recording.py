@@ -30,6 +30,8 @@ from tests.plan.registration import Change, MadeToFailError, Resource, Run, step
 
 ROOT = Path(__file__).parents[2]
 
+_WAIT_S = 60  # for resources that come at once if they come at all
+
 
 class RunError(Exception):
     """The program ended with an error: refused the config, or a resource was made to fail."""
@@ -49,13 +51,20 @@ class Engine:
         """The same stack, to be led another way."""
         return replace(self, resources=dict(self.resources), outputs=dict(self.outputs))
 
-    def up(self, config: Mapping[str, object], *, failing: Collection[str] = ()) -> Run:
+    def up(
+        self,
+        config: Mapping[str, object],
+        *,
+        failing: Collection[str] = (),
+        after: Collection[str] = (),
+    ) -> Run:
         """Run the program and keep what it made, as far as it got.
 
         `config` has the keys of project kube-ha without prefix. Resources named in `failing` fail before they
-        are done. Raises RunError.
+        are done, and not before those named in `after` are: a gate waits for nodes that it does not depend on.
+        Raises RunError.
         """
-        monitor = _Monitor(self, frozenset(failing))
+        monitor = _Monitor(self, frozenset(failing), frozenset(after))
         try:
             self._execute(config, monitor)
         finally:
@@ -132,14 +141,15 @@ class _Nothing(mocks.Mocks):
 class _Monitor(mocks.MockMonitor):
     """The monitor's side of the protocol, as the program sees it."""
 
-    def __init__(self, engine: Engine, failing: frozenset[str]) -> None:
+    def __init__(self, engine: Engine, failing: frozenset[str], after: frozenset[str]) -> None:
         super().__init__(_Nothing())
         self.run = Run()
         self.outputs: Properties = {}
         self.failed = ""
         self._engine = engine
         self._failing = failing
-        self._lock = threading.Lock()
+        self._after = after
+        self._lock = threading.Condition()
 
     def ReadResource(  # noqa: N802
         self, request: resource_pb2.ReadResourceRequest
@@ -172,6 +182,8 @@ class _Monitor(mocks.MockMonitor):
                 raise AssertionError(f"{urn} is registered twice")
             old = self._engine.resources.get(urn)
         wanted = wanted_of(urn, request)
+        if wanted.name in self._failing:
+            self._await_others()
         try:
             done, change = step(
                 old, wanted, made=self._engine.made, failing=wanted.name in self._failing
@@ -186,9 +198,18 @@ class _Monitor(mocks.MockMonitor):
             self.run.resources[urn] = done
             if change is not None:
                 self.run.changes.append(change)
+            self._lock.notify_all()
         return resource_pb2.RegisterResourceResponse(
             urn=urn, id=done.id, object=encode(done.outputs)
         )
+
+    def _await_others(self) -> None:
+        with self._lock:
+            if not self._lock.wait_for(lambda: self._after <= self._done(), timeout=_WAIT_S):
+                raise AssertionError(f"never done: {', '.join(self._after - self._done())}")
+
+    def _done(self) -> set[str]:
+        return {resource.name for resource in self.run.resources.values()}
 
     def RegisterResourceOutputs(  # noqa: N802
         self, request: resource_pb2.RegisterResourceOutputsRequest
