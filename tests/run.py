@@ -158,7 +158,10 @@ def _run(name: str, path: Path, *, place: str) -> Result:
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     options = ["-q", "--no-header", "--junitxml", str(report), "-o", "junit_family=xunit1"]
-    if name not in TIERS:
+    if name in TIERS:
+        # Most of these tests wait for processes and clocks, not for the cores of a small CI machine.
+        options += ["-n", "4", "--dist", "loadgroup"]
+    else:
         # Stories take minutes: every engine run and every measure is a line of its own.
         options += ["-v", "--maxfail=3", "-o", "log_cli=true", "-o", "log_cli_level=INFO"]
         options += ["-o", "log_cli_format=%(asctime)s   %(message)s", "--log-date-format=%H:%M:%S"]
