@@ -24,6 +24,8 @@ _BUNDLE = Path(__file__).parents[2] / ".local/bundle"
 _READY_S = 30
 CLUSTER_ID = "0123456789ab"
 BACKUP_KEY = "0f" * 16
+# Of this process alone: other tests go on beside it.
+LOOPBACK = f"127.{80 + os.getpid() % 100}.{os.getpid() // 100 % 250}"
 
 # Starts and stops what the unit would; everything else that systemctl is asked for is done.
 _SYSTEMCTL = """
@@ -112,8 +114,7 @@ class Members:
             self.all[name] = member
 
     def _address(self, number: int) -> str:
-        # Other runs of these tests may go on beside this one.
-        return f"127.{80 + os.getpid() % 100}.{os.getpid() // 100 % 250}.{number}"
+        return f"{LOOPBACK}.{number}"
 
     @property
     def words(self) -> str:

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.scripts.machine import Machine
+from tests.scripts.real_etcd import LOOPBACK
 from tests.scripts.shell import Shell
 
 # Loopback addresses stand for machines: ports of these can be open, closed, or out of reach.
-ME, SECOND, THIRD = "127.77.0.1", "127.77.0.2", "127.77.0.3"
+ME, SECOND, THIRD, OTHER = (f"{LOOPBACK}.{number}" for number in (1, 2, 3, 9))
 VALUES = {
     "ADDRESS": ME,
     "MEMBERS": f"master-1={ME} master-2={SECOND} master-3={THIRD}",
@@ -100,7 +101,7 @@ def test_joining_is_taken_up_where_it_broke_off(shell: Shell) -> None:
     (shell.folder / "bootstrap.env").write_text("ETCD_INITIAL_CLUSTER_STATE=existing\n")
     shell.run(f"{FILES}; add_learner {SECOND}", phase="etcd-member", values=VALUES)
     assert changing(shell) == []
-    assert "master-1=https://127.77.0.1:2380" in (shell.folder / "bootstrap.env").read_text()
+    assert f"master-1=https://{ME}:2380" in (shell.folder / "bootstrap.env").read_text()
 
 
 @pytest.mark.parametrize("mark", [None, "ETCD_INITIAL_CLUSTER_STATE=new\n"])
@@ -121,17 +122,17 @@ def test_an_entry_that_this_machine_did_not_add_is_made_anew(
 
 def test_a_learner_that_is_not_wanted_any_more_makes_room(shell: Shell) -> None:
     """etcd takes one learner at a time; this one's machine was given up while it joined."""
-    given_up = row(5, "unstarted", "", "127.77.0.9", learner=True)
+    given_up = row(5, "unstarted", "", OTHER, learner=True)
     members(shell, row(1, "started", "master-2", SECOND), given_up)
     out = shell.run(f"{FILES}; add_learner {SECOND}", phase="etcd-member", values=VALUES)
-    assert "removing learner https://127.77.0.9:2380" in out
+    assert f"removing learner https://{OTHER}:2380" in out
     assert changing(shell)[0] == "member remove 5"
-    assert "127.77.0.9" not in (shell.folder / "bootstrap.env").read_text()
+    assert OTHER not in (shell.folder / "bootstrap.env").read_text()
 
 
 def test_learners_that_are_wanted_and_voters_that_are_not_stay(shell: Shell) -> None:
     wanted = row(5, "unstarted", "", THIRD, learner=True)
-    leaving = row(6, "started", "master-9", "127.77.0.9")
+    leaving = row(6, "started", "master-9", OTHER)
     members(shell, row(1, "started", "master-2", SECOND), wanted, leaving)
     shell.run(f"{FILES}; add_learner {SECOND}", phase="etcd-member", values=VALUES)
     assert not [call for call in changing(shell) if "remove" in call]
