@@ -78,5 +78,5 @@ e2e: setup ## every story that has not passed yet on what lies here; all with FR
 	@bash lab/host.sh install tests
 	@$(PY) -m tests.run $(if $(FRESH),fresh,all) $(STORY)
 
-bench: setup ## time of a create against the bare path of its steps, or WHAT=membership; let nothing else run here
+bench: setup ## time of a create against the bare path of its steps, WHAT=membership or WHAT=rollout; let nothing else run here
 	@$(PY) -m bench.$(or $(WHAT),create)

@@ -13,15 +13,10 @@ from pulumi_command import remote
 
 from components import key_files
 from components.pki import Pki
-from components.remote import Identity, Machine, after, attempt, converge
+from components.remote import ANY_CHANGE, Identity, Machine, after, attempt, converge
 from stacks import desired, phases
 from stacks.artifacts import File
 from stacks.plan import Plan
-
-# Founding runs once in the life of a stack. Were it to follow changes, a later run on an emptied
-# machine could
-# found a second, empty cluster in place of the lost one.
-_ONCE = ("stdin", "create", "connection")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +57,9 @@ class EtcdMember(ComponentResource):
                 f"{name}-found",
                 args.machine,
                 "etcd-member",
-                # In a living stack another member may have become the first one: it never founds.
+                # Founding runs once in the life of a stack: a later run on an emptied machine could
+                # found a second, empty cluster in place of the lost one. And in a living stack
+                # another member may have become the first one: it never founds.
                 # Where all members are new, those that leave know the cluster.
                 {
                     **{name: text for name, text in values.items() if not _of_backups(name)},
@@ -70,7 +67,7 @@ class EtcdMember(ComponentResource):
                     "BOOTSTRAP": "1" if args.newborn else "0",
                 },
                 identity=args.identity,
-                opts=after(keys, *args.founds, *args.after, parent=self, ignore=_ONCE),
+                opts=after(keys, *args.founds, *args.after, parent=self, ignore=ANY_CHANGE),
             )
             before.append(founded)
         stamp = attempt(

@@ -6,12 +6,10 @@ from pulumi import Resource
 from pulumi_command import remote
 
 from components.acceptance import plan_digest
-from components.remote import Identity, Machine, after, converge
+from components.remote import ANY_CHANGE, Identity, Machine, after, converge
 from stacks import desired, snapshots
 from stacks.memory import Memory
 from stacks.plan import Plan
-
-_NOTHING_DUE = ("stdin", "create", "connection")
 
 
 def snapshot_first(
@@ -41,5 +39,5 @@ def snapshot_first(
         "snapshot",
         values,
         identity=identity,
-        opts=after(*waits_for, parent=parent, ignore=() if due else _NOTHING_DUE),
+        opts=after(*waits_for, parent=parent, ignore=() if due else ANY_CHANGE),
     )

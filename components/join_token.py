@@ -13,7 +13,7 @@ from pulumi import Input, Output, Resource
 from pulumi_command import remote
 
 from components.pki import Pki
-from components.remote import Identity, Machine, after, converge
+from components.remote import ANY_CHANGE, Identity, Machine, after, converge
 from stacks.files import join
 from stacks.plan import Plan
 
@@ -50,7 +50,6 @@ def mint(
     values: dict[str, Input[str]] = {
         "KUBEADM_CONFIG": secret.apply(lambda text: join.bootstrap_token(plan, machine.node, text))
     }
-    ignore = () if pending else ("stdin", "create", "connection")
     return converge(
         name,
         machine,
@@ -58,7 +57,7 @@ def mint(
         values,
         identity=identity,
         secret=True,
-        opts=after(waits_for, parent=parent, ignore=ignore),
+        opts=after(waits_for, parent=parent, ignore=() if pending else ANY_CHANGE),
     )
 
 

@@ -155,10 +155,17 @@ def _text(values: Mapping[str, Input[str]]) -> Input[str]:
     return script.render({name: str(value) for name, value in values.items()})
 
 
+# What makes a command run again.
+ANY_CHANGE = ("stdin", "create", "connection")
+
+
 def after(
     *resources: Resource | None, parent: Resource, ignore: Sequence[str] = ()
 ) -> ResourceOptions:
-    """Options of a resource that waits for others; None entries are left out."""
+    """Options of a resource that waits for others; None entries are left out.
+
+    A command that ignores `ANY_CHANGE` runs when it is new, and then never again.
+    """
     return ResourceOptions(
         parent=parent,
         depends_on=[resource for resource in resources if resource is not None],

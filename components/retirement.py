@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from pulumi import Resource
 from pulumi_command import remote
 
 from components.node_list import etcd_endpoints, members
-from components.remote import Identity, Machine, after, converge
+from components.remote import ANY_CHANGE, Identity, Machine, after, converge
 from stacks import membership
 from stacks.memory import Memory
 from stacks.plan import Node, Plan
@@ -39,23 +37,18 @@ def retire_first(
     names = {node.name for node in membership.staying(before, plan)}
     # etcd may be about to move: it is asked where it was.
     then = (before and before.plan) or plan
-    whom = {
+    values = {
+        # The same name may go again one day.
+        "INCARNATIONS": " ".join(f"{node.name}={node.generation}:{node.state}" for node in going),
         "GOING_MEMBERS": members(node for node in going if node.is_etcd),
         "MEMBERS": members(plan.etcd),
         "ETCD_ENDPOINTS": etcd_endpoints(then, [n for n in then.etcd if n.name in names]),
     }
-    # The same name may go again one day.
-    words = " ".join(f"{node.name}={node.generation}:{node.state}" for node in going)
-    values = {"INCARNATIONS": words, **(whom if going else {})}
     return converge(
         f"{plan.spec.cluster.name}-retire",
         machine,
         "retire",
         values if going else {},
         identity=identity,
-        opts=after(*waits_for, parent=parent, ignore=_unless(going)),
+        opts=after(*waits_for, parent=parent, ignore=() if going else ANY_CHANGE),
     )
-
-
-def _unless(going: Collection[Node]) -> tuple[str, ...]:
-    return () if going else ("stdin", "create", "connection")

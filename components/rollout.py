@@ -13,7 +13,7 @@ from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 
 from components import node_list
 from components.prepared import announced
-from components.remote import Identity, Machine, after, converge
+from components.remote import ANY_CHANGE, Identity, Machine, after, converge
 from stacks import phases, rollout
 from stacks.artifacts import File
 from stacks.plan import Plan
@@ -89,7 +89,7 @@ class Rollout(ComponentResource):
                 after(
                     self.last if settled else self._args.after,
                     parent=self,
-                    ignore=("stdin", "create", "connection"),
+                    ignore=ANY_CHANGE,
                 ),
                 # In place of an update: the engine ignores no change of a resource that it makes
                 # anew, and deleting the old one runs nothing.

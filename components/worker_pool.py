@@ -13,11 +13,9 @@ from pulumi import ComponentResource, Output, Resource, ResourceOptions
 from components import join_token
 from components.pki import Pki
 from components.prepared import Prepared
-from components.remote import Identity, Machine, after, converge
+from components.remote import ANY_CHANGE, Identity, Machine, after, converge
 from stacks.files import kubeadm
 from stacks.plan import Plan
-
-_ONCE = ("stdin", "create", "connection")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +101,7 @@ class WorkerPool(ComponentResource):
                     args.prepared[node_name].ready,
                     args.joinable,
                     parent=self,
-                    ignore=() if node_name in args.anew else _ONCE,
+                    ignore=() if node_name in args.anew else ANY_CHANGE,
                 ),
             )
         self.register_outputs({})

@@ -141,7 +141,7 @@ class Steps:
             node.name
             for node in (*self.found.plan.etcd, *self.found.plan.masters)
             if node.name in self.wish.dead
-            or not (self.told[node.name].is_ready or not node.is_etcd)
+            or (node.is_etcd and not self.told[node.name].is_ready)
             or (node.is_master and not self.told[node.name].is_master)
         ]
         if not left:

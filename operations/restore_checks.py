@@ -94,6 +94,7 @@ def refusals(
                 f'{node.name} belongs to "{told.owner}", not to "{owner}" (cluster, id, node)\n'
                 "    do: see that this is the right stack"
             )
+    out += _source(wish, found)
     out += _start(wish, found[wish.on], wanted=wanted, size=size)
     if not is_resumed(found[wish.on], wanted):
         out += _data(plan.etcd, wish, found, wanted=wanted)
@@ -124,6 +125,12 @@ def _alive(node: Node, told: Found) -> Iterator[str]:
         yield f"{node.name} could not look: {told.trouble}\n    do: log in and see"
 
 
+def _source(wish: Wish, found: Mapping[str, Found]) -> Iterator[str]:
+    told = found.get(wish.source)
+    if told and not told.trouble and not told.has_data:
+        yield f"{wish.source} has no data of etcd\n    do: name a member that has (FROM=...)"
+
+
 def _start(wish: Wish, told: Found, *, wanted: str, size: int) -> Iterator[str]:
     if told.trouble:
         return  # told already
@@ -139,8 +146,6 @@ def _start(wish: Wish, told: Found, *, wanted: str, size: int) -> Iterator[str]:
             f"the etcd at {address}, named in WITHOUT, still listens\n    do: switch it off: it "
             "would be a second cluster"
         )
-    if wish.source and not told.has_data and wish.source == wish.on:
-        yield f"{wish.on} has no data of etcd\n    do: name a member that has (FROM=...)"
     if wanted and told.free < 3 * size:
         mib = 1024**2
         yield (

@@ -10,7 +10,7 @@ from stacks import checks, inventory, versions
 from stacks.fields import NodeState
 from stacks.inventory import ZONE_LABEL, Place
 from stacks.ports import API_PORT
-from stacks.spec import HostSpec, PoolSpec, Role, Spec, SshSpec, TaintSpec
+from stacks.spec import HostSpec, LabSpec, PoolSpec, Role, Spec, SshSpec, TaintSpec
 from stacks.versions import Versions
 
 
@@ -222,9 +222,12 @@ def _mirror(spec: Spec) -> Mirror | None:
     if spec.mirror is not None:
         said = spec.mirror
         return Mirror(url=said.url, registry=said.registry, manifest=said.manifest)
-    if spec.machines.provider != "lab":
-        return None
-    address = _nth(spec.machines.lab.subnet, 2)
+    return lab_mirror(spec.machines.lab) if spec.machines.provider == "lab" else None
+
+
+def lab_mirror(lab: LabSpec) -> Mirror:
+    """The one that comes with the machines of a lab."""
+    address = _nth(lab.subnet, 2)
     return Mirror(
         url=f"http://{address}:8080",
         registry=f"http://{address}:5000",

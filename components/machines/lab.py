@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import shlex
-from ipaddress import IPv4Network
 from pathlib import PurePath
 
 import pulumi_tls as tls
@@ -15,7 +14,7 @@ from pulumi import ComponentResource, Output, Resource, ResourceOptions
 from pulumi_command import local, remote
 
 from components.remote import Machine
-from stacks.plan import Node, Plan
+from stacks.plan import Node, Plan, lab_mirror
 
 _SCRIPT = "lab/machine.sh"
 
@@ -95,10 +94,9 @@ _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 
 def _bundle(plan: Plan) -> str:
     """Folder of the bundle that the lab's mirror serves."""
-    own = str(IPv4Network(plan.spec.machines.lab.subnet)[2])
-    if plan.mirror and plan.mirror.url == f"http://{own}:8080":
-        return str(PurePath(plan.mirror.manifest).parent)
-    return ".local/bundle"
+    own = lab_mirror(plan.spec.machines.lab)
+    served = plan.mirror if plan.mirror and plan.mirror.url == own.url else own
+    return str(PurePath(served.manifest).parent)
 
 
 def _host_key(seed: str, name: str) -> str:

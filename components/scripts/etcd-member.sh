@@ -8,11 +8,8 @@ DATA=$HOME_DIR/etcd
 PEER_URL=https://$ADDRESS:2380
 BOOTSTRAP_ENV=/etc/kube-ha/etcd/bootstrap.env
 
-etcdctl_at() { # etcdctl_at ADDRESS ARGUMENT...
-  local address=$1
-  shift
-  timeout 12 etcdctl --endpoints "https://$address:2379" --cacert /etc/kube-ha/etcd/ca.crt --cert /etc/kube-ha/etcd/client.crt --key /etc/kube-ha/etcd/client.key --dial-timeout 2s --command-timeout 5s "$@"
-}
+# shellcheck source=etcd-client.sh disable=SC2154 # run.sh says where
+source "$here/etcd-client.sh"
 
 binaries() {
   local url sum
@@ -43,7 +40,7 @@ find_cluster() {
   for member in $MEMBERS; do
     address=${member#*=}
     # The port first: where nothing listens, etcdctl would try for its whole time.
-    if [[ $address != "$ADDRESS" ]] && timeout 3 bash -c "</dev/tcp/$address/2379" 2>/dev/null && etcdctl_at "$address" member list >/dev/null 2>&1; then
+    if [[ $address != "$ADDRESS" ]] && open_port "$address" 2379 && etcdctl_at "$address" member list >/dev/null 2>&1; then
       printf '%s\n' "$address"
       return
     fi
@@ -127,7 +124,7 @@ set_aside_if_removed() {
 }
 
 # A learner answers no member list, but tells its own status.
-status_field() { etcdctl_at 127.0.0.1 endpoint status -w fields | awk -F' : ' -v key="\"$1\"" '$1 == key {print $2}'; }
+status_field() { etcdctl_at 127.0.0.1 endpoint status -w fields | field "$1"; }
 
 promote() {
   local id
@@ -162,7 +159,7 @@ before_restart() {
   ((voters == 2 || healthy >= voters / 2 + 1)) || die "restarting this member would cost the quorum: only $healthy of the other $((voters - 1)) voters are healthy" "repair those members first"
   if ((healthy)); then
     # bash converts the id: it has 64 bits, awk's numbers have fewer.
-    id=$(etcdctl_at "$others" endpoint status -w fields | awk -F' : ' '$1 == "\"MemberID\"" {print $2}')
+    id=$(etcdctl_at "$others" endpoint status -w fields | field MemberID)
     etcdctl_at 127.0.0.1 move-leader "$(printf %x "$id")" >/dev/null 2>&1 || true # not the leader: nothing to move, and etcdctl says so
   fi
 }

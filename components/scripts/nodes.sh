@@ -14,10 +14,7 @@ missing() {
     echo "$NO_ANSWER"
     return
   }
-  awk -F'|' -v network="$NETWORK" '
-    NR == FNR {split($0, row, " "); want[row[1]] = row[2]; next}
-    $1 in want {there[$1] = 1; applied[$1] = $2; ready[$1] = $3; begun[$1] = $4; failed[$1] = $5}
-    function say(kind, name, reason) {print kind, name " (" reason ")"}
+  awk -F'|' -v network="$NETWORK" "$NODE_ROWS"'
     END {
       for (name in want) {
         silent = begun[name] == "" && ready[name] == "Unknown"

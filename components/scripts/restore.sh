@@ -9,7 +9,6 @@
 # The new cluster has another id than the old one: a member that was away, and comes back with its old data, is nothing to it. Its revisions begin
 # far above the old ones and count as compacted, so that every client with a watch hears that it has to read anew.
 # Values: STEP, ADDRESS, SNAPSHOT (path here, not encrypted), WANTED (its SHA-256: which restore this is), DEAD (addresses that should be silent).
-PKI=$ROOT/etc/kube-ha/etcd
 DATA=$HOME_DIR/etcd
 PEER_URL=https://$ADDRESS:2380
 MARK=$STATE/restore
@@ -17,18 +16,14 @@ BUMP=1000000000
 # shellcheck disable=SC2034 # read by die
 HINT="mend that, then run the same make restore again: it goes on where it stopped"
 
-etcdctl_at() { # etcdctl_at ADDRESS ARGUMENT...
-  local address=$1
-  shift
-  timeout 12 etcdctl --endpoints "https://$address:2379" --cacert "$PKI/ca.crt" --cert "$PKI/client.crt" --key "$PKI/client.key" --dial-timeout 2s --command-timeout 5s "$@"
-}
-open_port() { timeout 3 bash -c "</dev/tcp/$1/$2" 2>/dev/null; }
+# shellcheck source=etcd-client.sh disable=SC2154 # run.sh says where
+source "$here/etcd-client.sh"
+
 say() { # say WORD FIELD...
   local IFS=$'\t'
   printf '%s\n' "$*"
 }
 held() { if [[ -f $1 ]]; then cat "$1"; fi; }
-field() { awk -F' : ' -v key="\"$1\"" '$1 == key && !seen++ {gsub(/"/, "", $2); print $2}'; }
 
 prepared() { # keys, settings, unit and programs of a member are here
   local path
@@ -57,14 +52,11 @@ look() {
   say end
 }
 
-# etcd's own sum stands at the end of the file. `snapshot status` does not look at it: a file that was cut off may well pass there.
 check() {
-  local is said version own
+  local is version own
   is=$(sha256sum <"$SNAPSHOT")
   [[ ${is%% *} == "$WANTED" ]] || die "the snapshot did not arrive as it was sent" "run it again"
-  is=$(head -c -32 "$SNAPSHOT" | sha256sum)
-  said=$(tail -c 32 "$SNAPSHOT" | od -An -tx1 | tr -d ' \n')
-  [[ ${is%% *} == "$said" ]] || die "the snapshot is not whole" "take another one"
+  is_whole "$SNAPSHOT" || die "the snapshot is not whole" "take another one"
   version=$(etcdutl snapshot status "$SNAPSHOT" -w fields 2>/dev/null | field Version) || die "etcdutl cannot read the snapshot" "take another one"
   own=$(etcdutl version | awk '$1 == "etcdutl" {print $3}')
   # What an older etcd wrote can be read; the other way round there is no promise.

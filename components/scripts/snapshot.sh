@@ -6,18 +6,13 @@
 #   in the file's name), ADDRESS, MEMBERS (words "name=address"), BACKUP_KEEP (snapshots kept of each reason), BACKUP_DIRECTORY (off this machine;
 #   empty: none), BACKUP_ENCRYPT (1: with the stack's key). Owns: /var/lib/kube-ha/backups, the marks backup and backup.begun.
 # A file is called <cluster>-<time in UTC>-<revision>-<reason>.db, encrypted .db.enc; beside it lies its checksum.
-PKI=$ROOT/etc/kube-ha/etcd
 BACKUPS=$HOME_DIR/backups
 BACKUP_LOCK=${BACKUP_LOCK:-/run/lock/kube-ha-backup.lock}
 # In every cluster of ours, outside of what Kubernetes reads: a snapshot tells by it whose it is.
 IDENTITY_KEY=/kube-ha/cluster
 
-etcdctl_at() { # etcdctl_at ADDRESS ARGUMENT...
-  local address=$1
-  shift
-  timeout 20 etcdctl --endpoints "https://$address:2379" --cacert "$PKI/ca.crt" --cert "$PKI/client.crt" --key "$PKI/client.key" --dial-timeout 2s --command-timeout 8s "$@"
-}
-field() { awk -F' : ' -v key="\"$1\"" '$1 == key && !seen++ {print $2}'; }
+# shellcheck source=etcd-client.sh
+source "$here/etcd-client.sh"
 
 # The phase that changes things may run meanwhile, or be what this is run for: a lock of its own.
 own_backups() {
@@ -32,7 +27,7 @@ own_backups() {
 quorum_at() {
   local member address
   for address in "$ADDRESS" $(for member in $MEMBERS; do printf '%s\n' "${member#*=}"; done); do
-    if timeout 3 bash -c "</dev/tcp/$address/2379" 2>/dev/null && etcdctl_at "$address" member list >/dev/null 2>&1; then
+    if open_port "$address" 2379 && etcdctl_at "$address" member list >/dev/null 2>&1; then
       printf '%s\n' "$address"
       return
     fi
@@ -99,22 +94,15 @@ save_of_survivor() { # save_of_survivor FILE
   wait_for 120 "etcd with a copy of this member's data (see $STATE/survivor.log)" serves_alone
   save_from "$ADDRESS" "$1" 2389
 }
-serves_alone() { timeout 12 etcdctl --endpoints "https://$ADDRESS:2389" --cacert "$PKI/ca.crt" --cert "$PKI/client.crt" --key "$PKI/client.key" --command-timeout 5s endpoint health; }
+serves_alone() { etcdctl_at "$ADDRESS:2389" endpoint health; }
 
-# etcd ends a snapshot with the SHA-256 of what comes before. `snapshot status` does not look at it: a file that was cut off may well pass there.
-whole() { # whole FILE
-  local is said
-  is=$(head -c -32 "$1" | sha256sum)
-  said=$(tail -c 32 "$1" | od -An -tx1 | tr -d ' \n')
-  [[ -n $said && ${is%% *} == "$said" ]]
-}
 revision_of() { etcdutl snapshot status "$1" -w fields 2>/dev/null | field Revision; }
 of_this_cluster() { grep -aq "kube-ha-cluster:$CLUSTER:$CLUSTER_ID;" "$1"; }
 
 # verified FILE REVISION: whole, readable, of this cluster, and no older than REVISION (empty: of any age).
 verified() {
   local revision
-  if ! whole "$1"; then
+  if ! is_whole "$1"; then
     log "the snapshot is not whole: its checksum does not fit"
     return 1
   fi

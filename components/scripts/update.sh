@@ -4,6 +4,7 @@
 # On the Node: kube-ha.io/updating says what is under way. kube-ha.io/cordoned: the cordon is ours, and whoever ends the update takes it away, also after
 #   a run that was cut off; a cordon without it is somebody else's and stays. kube-ha.io/drain holds rollout.drain as "when seconds grace" (wave.sh writes it).
 NODE_JSON=$STATE/node.json
+USUAL_DRAIN="auto 300 -" # of a Node that says nothing
 
 # begin_update WHAT [intrusive]: WHAT is said on the Node. To be called before the first thing that is intrusive.
 begin_update() {
@@ -69,7 +70,7 @@ see_node() {
 put_quietly() { (umask 077 && cat >"$1"); } # what was seen is no change of the machine
 node_says() { jq -r "$1" "$NODE_JSON"; }
 node_exists() { [[ $(node_says '.metadata.name // ""') == "$NODE" ]]; }
-drain_settings() { node_says '.metadata.annotations["kube-ha.io/drain"] // "auto 300 -"'; }
+drain_settings() { node_says ".metadata.annotations[\"kube-ha.io/drain\"] // \"$USUAL_DRAIN\""; }
 
 # A status from before the kubelet's start is that of the old one; both times are of this machine's clock.
 ready_again() {

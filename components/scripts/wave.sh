@@ -20,10 +20,7 @@ standing() { # standing LINES
     echo "$NO_ANSWER"
     return
   }
-  awk -F'|' -v network="$NETWORK" '
-    NR == FNR {split($0, row, " "); want[row[1]] = row[2]; next}
-    $1 in want {there[$1] = 1; applied[$1] = $2; ready[$1] = $3; begun[$1] = $4; failed[$1] = $5}
-    function say(kind, name, reason) {print kind, name " (" reason ")"}
+  awk -F'|' -v network="$NETWORK" "$NODE_ROWS"'
     END {
       for (name in want) {
         if (!there[name]) say("idle", name, "not registered")
@@ -110,7 +107,7 @@ in_window() {
 tell_drain() {
   local rows names
   rows=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{"|"}{.metadata.annotations.kube-ha\.io/drain}{"\n"}{end}')
-  names=$(awk -F'|' -v said="$DRAIN" -v usual="auto 300 -" 'NR == FNR {split($0, row, " "); want[row[1]] = 1; next} $1 in want && ($2 == "" ? usual : $2) != said {print $1}' <(WANTED=${LATER:-} wanted_table) <(printf '%s\n' "$rows"))
+  names=$(awk -F'|' -v said="$DRAIN" -v usual="$USUAL_DRAIN" 'NR == FNR {split($0, row, " "); want[row[1]] = 1; next} $1 in want && ($2 == "" ? usual : $2) != said {print $1}' <(WANTED=${LATER:-} wanted_table) <(printf '%s\n' "$rows"))
   if [[ -z $names ]]; then return; fi
   # kubectl wants what it writes behind the names.
   # shellcheck disable=SC2016 # of the inner shell

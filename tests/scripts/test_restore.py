@@ -312,6 +312,8 @@ def test_machines_that_may_run_on_are_told_before_anything_is_touched(
         three.restore(Wish(on="master-1"), file, tmp_path / "opened")
     with pytest.raises(StackError, match="worker-1 is no etcd machine"):
         three.restore(Wish(on="worker-1"), file, tmp_path / "opened")
+    with pytest.raises(StackError, match="master-2 has no data of etcd"):
+        three.restore(Wish(on="master-1", source="master-2"), None, tmp_path / "opened")
     assert three.calls == []
 
 
