@@ -48,7 +48,7 @@ esac""",
 
 def changing(shell: Shell) -> list[str]:
     """Calls of etcdctl that change membership, without their options."""
-    words = (call.partition("--command-timeout 5s ")[2] for call in shell.calls)
+    words = (call.partition("--command-timeout 8s ")[2] for call in shell.calls)
     return [text for text in words if text.startswith(("member add", "member rem", "member pro"))]
 
 
