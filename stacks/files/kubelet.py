@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from stacks.node_settings import KubeletSpec
 from stacks.plan import Node, Plan
 
@@ -74,18 +76,26 @@ def configuration(plan: Plan) -> dict[str, object]:
         "serializeImagePulls": False,
         "maxParallelImagePulls": 4,
         **(_CONTAINER if plan.containers else _shutdown(plan.spec.kubelet)),
-        **_other_than_the_kubelets_own(plan.spec.kubelet),
+        **_other_than_the_kubelets_own(plan.spec.kubelet, _thresholds(plan)),
     }
 
 
-def _other_than_the_kubelets_own(spec: KubeletSpec) -> dict[str, object]:
+def _thresholds(plan: Plan) -> dict[str, str]:
+    """What is left of a resource, by eviction signal, when pods are evicted."""
+    said = {str(signal): left for signal, left in plan.spec.kubelet.eviction_hard.items()}
+    return (_DISK_OF_A_COMPUTER | said) if plan.containers else said
+
+
+def _other_than_the_kubelets_own(
+    spec: KubeletSpec, thresholds: Mapping[str, str]
+) -> dict[str, object]:
     """Settings that are left out as long as nobody asks for them."""
     size = spec.container_log_max_size_mib
     wanted: dict[str, object] = {
         "featureGates": dict(sorted(spec.feature_gates.items())),
-        "evictionHard": dict(sorted(spec.eviction_hard.items())),
+        "evictionHard": dict(sorted(thresholds.items())),
         # Without it a signal that is not named would have no threshold at all.
-        "mergeDefaultEvictionSettings": True if spec.eviction_hard else None,
+        "mergeDefaultEvictionSettings": True if thresholds else None,
         "systemReserved": dict(sorted(spec.system_reserved.items())),
         "kubeReserved": dict(sorted(spec.kube_reserved.items())),
         "imageGCHighThresholdPercent": spec.image_gc_high_percent,
@@ -110,6 +120,10 @@ _CONTAINER: dict[str, object] = {
     "failSwapOn": False,  # the swap seen is that of the computer below
     "oomScoreAdj": 0,
 }
+
+# All machines of a lab see the one disk of the computer below, which holds other things too: a
+# share of it (15 %) says nothing, and no pod that is evicted would free it.
+_DISK_OF_A_COMPUTER = {"imagefs.available": "2Gi", "nodefs.available": "2Gi"}
 
 
 def own_labels(node: Node) -> tuple[tuple[str, str], ...]:

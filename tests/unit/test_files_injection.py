@@ -153,7 +153,7 @@ def test_amounts_stay_text(threshold: str, memory: str, cpu: str) -> None:
     }
     plan = lab(kubelet=wanted)
     made = list(yaml.safe_load_all(kubeadm.init(plan, plan.masters[0])))[2]
-    assert made["evictionHard"] == {"memory.available": threshold}
+    assert made["evictionHard"]["memory.available"] == threshold
     assert made["systemReserved"] == {"memory": memory, "cpu": cpu}
     assert f'cpu: "{cpu}"' in kubeadm.init(plan, plan.masters[0])
 

@@ -53,7 +53,11 @@ def test_settings_of_the_kubelet_are_in_its_configuration() -> None:
     assert kubelet.configuration(lab(kubelet=KUBELET)) == {
         **kubelet.configuration(lab()),
         "featureGates": {"A2": True, "B2": False},
-        "evictionHard": {"memory.available": "250Mi", "nodefs.available": "5%"},
+        "evictionHard": {
+            "imagefs.available": "2Gi",
+            "memory.available": "250Mi",
+            "nodefs.available": "5%",
+        },
         "mergeDefaultEvictionSettings": True,
         "systemReserved": {"cpu": "500m", "memory": "512Mi"},
         "kubeReserved": {"ephemeral-storage": "1Gi"},
@@ -63,6 +67,12 @@ def test_settings_of_the_kubelet_are_in_its_configuration() -> None:
         "containerLogMaxFiles": 3,
         "podPidsLimit": 4096,
     }
+
+
+def test_only_in_a_lab_is_a_full_disk_counted_in_bytes() -> None:
+    disk = {"imagefs.available": "2Gi", "nodefs.available": "2Gi"}
+    assert kubelet.configuration(lab())["evictionHard"] == disk
+    assert "evictionHard" not in kubelet.configuration(adopted())
 
 
 @pytest.mark.parametrize(
