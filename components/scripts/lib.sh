@@ -179,11 +179,29 @@ minor_of() { # minor_of VERSION: v1.36.3 as 1036, for comparing
   printf '%d\n' $((BASH_REMATCH[1] * 1000 + BASH_REMATCH[2]))
 }
 
-# One run at a time: a second one may have been left behind by an engine that died.
+# One run at a time: a second one may have been left behind by an engine that died. Such a one does nothing once it gets its turn: what it was
+# asked for may be older than what has been done meanwhile.
 lock() {
   mkdir -p "$STATE"
   exec 9>"$LOCK"
   flock -w 600 9 || die "another run holds $LOCK since 600 s" "let it end (fuser $LOCK), then run pulumi up again"
+  end_unheard
+}
+
+# The process of the SSH session by which this was asked for; nothing where it was asked for on the machine itself.
+session() {
+  local pid=$$
+  while ((pid > 1)); do
+    if [[ $(cat "/proc/$pid/comm" 2>/dev/null) == sshd* ]]; then
+      printf '%s\n' "$pid"
+      return
+    fi
+    pid=$(awk '$1 == "PPid:" {print $2}' "/proc/$pid/status" 2>/dev/null) || return 0
+  done
+}
+# For those who wait and change nothing meanwhile: nobody is left who waits with them, and the next run waits for this one.
+end_unheard() {
+  if [[ -n ${SESSION:-} && ! -d /proc/$SESSION ]]; then die "the connection that asked for this is gone" "run pulumi up again"; fi
 }
 
 # The machine belongs to one incarnation of one node of one cluster until it is released.

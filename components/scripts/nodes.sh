@@ -46,6 +46,7 @@ wait_for_nodes() {
     limit=$STALL_S
     if [[ $'\n'$left != *$'\n'busy* ]]; then limit=$IDLE_S; fi
     if ((SECONDS - since >= limit)); then give_up "$left" "$limit"; fi
+    end_unheard
     sleep 1
   done
 }

@@ -14,6 +14,8 @@ eval "$values"
 unset values
 # shellcheck source=lib.sh
 source "$here/lib.sh"
+# shellcheck disable=SC2034 # read by end_unheard
+SESSION=$(session)
 # lib.sh, the phase, and what the phase sources: as stacks/phases.py sums them up.
 sum_of() {
   local sourced

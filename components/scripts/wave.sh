@@ -63,6 +63,7 @@ await_wave() {
       judge "$left" "$lost"
       break
     fi
+    end_unheard
     sleep 1
   done
   log "wave $WAVE of $WAVES: $(count_of "$left") failed, which the failure budget of $BUDGET allows: $(listed "$(cut -d' ' -f2- <<<"$left")")"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 from components import script
 from stacks import phases
+from tests.e2e.waiting import wait_for
 from tests.scripts.shell import SCRIPTS, VALUES
 
 
@@ -44,6 +46,46 @@ def run(folder: Path, phase: str, stdin: str, word: str = "0123abcd") -> tuple[i
 
 def values(folder: Path, phase: str, **more: str) -> str:
     return script.render({**VALUES, "SCRIPT_SUM": sum_of(folder, phase), **more})
+
+
+@pytest.fixture
+def sshd(tmp_path: Path) -> Path:
+    """A shell by that name: it starts what it is given, as the process of an SSH session does."""
+    program = tmp_path / "sshd"
+    shutil.copy("/bin/bash", program)
+    return program
+
+
+def test_who_waits_ends_with_the_session_that_asked(copied: Path, sshd: Path) -> None:
+    phase = "main() { echo waiting; while true; do end_unheard; sleep 0.1; done; }\n"
+    (copied / "probe.sh").write_text(phase)
+    (copied / "values").write_text(values(copied, "probe"))
+    command = f"bash {copied}/run.sh probe 0 <{copied}/values >{copied}/out 2>&1; true"
+    with subprocess.Popen([sshd, "-c", command]) as session:
+        wait_for("the phase", lambda: _missing(copied / "out", "waiting"), limit_s=20)
+        session.kill()
+    wait_for("its end", lambda: _missing(copied / "out", "is gone"), limit_s=20)
+
+
+def test_a_run_that_gets_its_turn_when_nobody_waits_for_it_does_nothing(
+    copied: Path, sshd: Path
+) -> None:
+    phase = f"STATE={copied}/state LOCK={copied}/lock\nmain() {{ echo here; lock; echo did it; }}\n"
+    (copied / "probe.sh").write_text(phase)
+    (copied / "values").write_text(values(copied, "probe"))
+    command = f"bash {copied}/run.sh probe 0 <{copied}/values >{copied}/out 2>&1; true"
+    with (copied / "lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with subprocess.Popen([sshd, "-c", command]) as session:
+            wait_for("the phase", lambda: _missing(copied / "out", "here"), limit_s=20)
+            session.kill()
+    wait_for("its end", lambda: _missing(copied / "out", "is gone"), limit_s=20)
+    assert "did it" not in (copied / "out").read_text()
+
+
+def _missing(file: Path, word: str) -> str:
+    text = file.read_text() if file.exists() else "no output"
+    return "" if word in text else text or "no output"
 
 
 def test_values_arrive_whatever_they_hold(copied: Path) -> None:
