@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
 from pulumi_command import remote
 
-from components import node_list
+from components import node_list, outside
 from components.remote import Identity, Machine, after, attempt, converge
 from stacks import phases
 from stacks.files import acceptance as manifest
@@ -29,6 +29,7 @@ class AcceptanceArgs:
     after: Sequence[Resource]
     # What happens on machines once they are out of the list of nodes, and before the gate.
     between: Callable[[Resource], Sequence[Resource]]
+    ca: Output[str]  # by which the API is known, PEM
 
 
 class Acceptance(ComponentResource):
@@ -61,6 +62,10 @@ class Acceptance(ComponentResource):
             stamp=self.attempt,
             opts=after(*args.after, parent=self),
         )
+        between = args.between(nodes)
+        asked = outside.ask(
+            plan, ca=args.ca, stamp=self.attempt, opts=after(nodes, *between, parent=self)
+        )
         gate = converge(
             f"{plan.spec.cluster.name}-gate",
             args.machine,
@@ -68,7 +73,7 @@ class Acceptance(ComponentResource):
             gate_values(plan) | {"APPLIED": node_list.wanted(plan, args.applied)},
             identity=args.identity,
             stamp=self.attempt,
-            opts=after(nodes, *args.between(nodes), parent=self),
+            opts=after(nodes, *between, *asked, parent=self),
         )
         self.register_outputs({})
         return gate
@@ -91,7 +96,16 @@ def gate_values(plan: Plan) -> dict[str, str]:
         "DNS_DOMAIN": plan.spec.cluster.dns_domain,
         "REACH": str(_REACH),
         "DEPLOYMENTS": " ".join(rollouts),
+        **_doors(plan),
     }
+
+
+def _doors(plan: Plan) -> dict[str, str]:
+    """Where a master asks for the API as clients outside do."""
+    asked = [plan.vip] if plan.vip else []
+    if plan.spec.front_doors.verify == "masters" and plan.endpoint not in asked:
+        asked.append(plan.endpoint)
+    return {"DOORS": " ".join(asked)} if asked else {}
 
 
 def plan_digest(plan: Plan) -> str:

@@ -19,6 +19,7 @@ from components.prepared import Prepared, Scripts, bring_scripts, prepare
 from components.remote import Identity, Machine, after, converge, forget
 from components.rollout import Rollout, RolloutArgs
 from components.rotation import settle_keys
+from components.virtual_ip import hold
 from components.worker_pool import JoinArgs, join_workers
 from stacks import desired, membership, snapshots
 from stacks.artifacts import File
@@ -51,6 +52,7 @@ class Cluster(ComponentResource):
             cluster=name, cluster_id=args.pki.cluster_id, container=self._plan.containers
         )
         self._anew = frozenset(membership.rebuilt(args.before, self._plan))
+        self._settled = set(args.before.machines) - self._anew if args.before else set()
         self._prepared: dict[str, Prepared] = {}
         self._members: dict[str, Resource] = {}
         self._masters: dict[str, Resource] = {}
@@ -90,6 +92,7 @@ class Cluster(ComponentResource):
                 # that join by it. The last member: one on its own machine may come after masters.
                 after=(last, joinable, opened, *[*self._members.values()][-1:], *addons.applied),
                 between=self._out,
+                ca=args.pki.bundle("kubernetes"),
             )
         )
         self.register_outputs({})
@@ -226,8 +229,7 @@ class Cluster(ComponentResource):
 
     def _workers(self, served: Resource, last: Resource) -> tuple[Resource, Resource]:
         """What new workers join by, and what opens the last wave of those that exist."""
-        before = self._args.before
-        settled = set(before.machines) - self._anew if before else set()
+        settled = self._settled
         waves = Rollout(
             self._name,
             RolloutArgs(
@@ -237,7 +239,7 @@ class Cluster(ComponentResource):
                 files=self._args.files,
                 ca_cert=self._args.pki.bundle("kubernetes"),
                 settled=settled,
-                after=last if before else served,
+                after=last if self._args.before else served,
             ),
             opts=ResourceOptions(parent=self),
         )
@@ -283,7 +285,15 @@ class Cluster(ComponentResource):
             for node in self._plan.masters
             if not node.is_etcd
         ]
-        return stopped
+        return stopped + hold(
+            self._name,
+            self._plan,
+            self.machines,
+            settled=self._settled,
+            identity=self._identity,
+            parent=self,
+            out=out,
+        )
 
     def _decommission(self, node: Node, out: Resource) -> Resource:
         return decommission(

@@ -15,7 +15,7 @@ from components.pki import Pki
 from components.remote import Identity, Machine, attempt, converge
 from stacks import phases
 from stacks.certificates import ETCD_PKI, KUBERNETES_PKI
-from stacks.files import apiserver, kubeadm
+from stacks.files import apiserver, keepalived, kubeadm
 from stacks.files.kubeadm import ENCRYPTION
 from stacks.plan import Node, Plan
 
@@ -60,9 +60,12 @@ def of_control_plane(pki: Pki, plan: Plan) -> list[KeyFile]:
     return files
 
 
-def of_master(pki: Pki, node: Node) -> list[KeyFile]:
-    """A master's own leafs."""
+def of_master(pki: Pki, plan: Plan, node: Node) -> list[KeyFile]:
+    """A master's own leafs, and the password of VRRP where it can hold the VIP."""
     files: list[KeyFile] = []
+    if node in plan.holders:
+        text = pki.vrrp_password().apply("auth_pass {}".format)
+        files.append(KeyFile(path=keepalived.VRRP_FILE, text=text, secret=True))
     for kind in (
         "apiserver",
         "apiserver-kubelet-client",

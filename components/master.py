@@ -50,7 +50,7 @@ class Master(ComponentResource):
             )
             for what, files in (
                 ("shared-keys", key_files.of_control_plane(args.pki, args.plan)),
-                ("keys", key_files.of_master(args.pki, node)),
+                ("keys", key_files.of_master(args.pki, args.plan, node)),
             )
         ]
         values: dict[str, Input[str]] = {

@@ -11,12 +11,16 @@ from components import last_applied
 from components.cluster import Cluster, ClusterArgs
 from components.pki import Pki
 from stacks import memory
+from stacks.certificates import ETCD_DOOR
 from stacks.files import kubeconfig
 from stacks.plan import Plan
+from stacks.ports import API_PORT, ETCD_CLIENT_PORT
+from stacks.settings import CHECK_TIMEOUT_S, CHECKS_TO_FALL
 
 
 def export(cluster: Cluster, args: ClusterArgs, before: Mapping[str, object] | None) -> None:
-    """Stack outputs: kubeconfig, ssh, backupKey (all secret), endpoint, nodes, readme, and applied.
+    """Stack outputs: kubeconfig, ssh, backupKey (all secret), etcdClient (secret too), endpoint,
+    loadBalancer, dnsRecords, nodes, readme, and applied.
 
     `applied` is the memory, that of `before` as long as the gate has not passed; `ssh` tells how
     machines are reached, `clusterId` what they are marked with.
@@ -25,9 +29,13 @@ def export(cluster: Cluster, args: ClusterArgs, before: Mapping[str, object] | N
     pulumi.export("kubeconfig", _kubeconfig(args.pki, plan))
     pulumi.export("readme", readme(plan))
     pulumi.export("endpoint", f"https://{plan.endpoint}")
+    pulumi.export("loadBalancer", load_balancer(plan))
+    pulumi.export("dnsRecords", dns_records(plan))
     pulumi.export("clusterId", args.pki.cluster_id)
     # Opens snapshots of etcd where no machine of the cluster is left.
     pulumi.export("backupKey", Output.secret(args.pki.backup_key()))
+    if plan.spec.front_doors.etcd:
+        pulumi.export("etcdClient", Output.secret(_etcd_client(args.pki, plan)))
     pulumi.export("nodes", nodes(plan))
     pulumi.export("ssh", Output.secret(_ssh(cluster)))
     applied = last_applied.remember(memory.of(plan), cluster.gate, before)
@@ -60,6 +68,40 @@ def readme(plan: Plan) -> str:
     )
 
 
+def dns_records(plan: Plan) -> list[dict[str, object]]:
+    """Records that the user makes; none where the config does not say so."""
+    if plan.spec.front_doors.dns == "none":
+        return []
+    name = plan.endpoint.rpartition(":")[0]
+    return [{"name": name, "type": "A", "values": list(plan.door_addresses)}]
+
+
+def load_balancer(plan: Plan) -> dict[str, object]:
+    """What a load balancer of the user's has to know: TCP to these, TLS is not ended there.
+
+    Milliseconds and counts are those of our own HAProxy: with them it notices a master that ends
+    while that one still answers.
+    """
+    said = plan.spec.load_balancing
+    return {
+        "protocol": "tcp",
+        "backends": [
+            {"name": node.name, "address": node.address, "port": API_PORT} for node in plan.masters
+        ],
+        "healthCheck": {
+            "protocol": "https",
+            "path": "/readyz",
+            "port": API_PORT,
+            "status": 200,
+            "intervalMs": said.check_interval_ms,
+            "timeoutMs": 1000 * CHECK_TIMEOUT_S,
+            "fall": CHECKS_TO_FALL,
+            "rise": 2,
+        },
+        "idleTimeoutHours": said.idle_timeout_h,
+    }
+
+
 def nodes(plan: Plan) -> dict[str, dict[str, object]]:
     """Roles, address and versions by node name."""
     return {
@@ -71,6 +113,17 @@ def nodes(plan: Plan) -> dict[str, dict[str, object]]:
         }
         for node in plan.nodes
     }
+
+
+def _etcd_client(pki: Pki, plan: Plan) -> Output[dict[str, str]]:
+    """What a program on one of the chosen nodes needs: endpoint, and PEM texts."""
+    leaf, door = pki.leafs[ETCD_DOOR.name], plan.spec.front_doors.etcd
+    return Output.all(
+        endpoint=f"https://127.0.0.1:{door.port if door else ETCD_CLIENT_PORT}",
+        ca=pki.bundle("etcd"),
+        certificate=leaf.cert,
+        key=leaf.key,
+    )
 
 
 def _kubeconfig(pki: Pki, plan: Plan) -> Output[str]:

@@ -102,6 +102,10 @@ class Pki(ComponentResource):
         """Passphrase of etcd snapshots: 128 random bits in hexadecimal digits."""
         return self.derived("etcd backup").apply(lambda key: key[:16].hex())
 
+    def vrrp_password(self) -> Output[str]:
+        """By which holders of the VIP know each other: 8 characters, all that VRRP takes."""
+        return self.derived("vrrp").apply(lambda key: base64.b32encode(key).decode()[:8])
+
     def _generations(self, subject: rotation.Subject) -> tuple[int, ...]:
         return rotation.generations(self._rotations[subject])
 

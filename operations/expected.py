@@ -55,7 +55,7 @@ def of(plan: Plan, node: Node, *, files: Mapping[str, File], ca: str, cluster_id
         owner=f"{plan.spec.cluster.name} {cluster_id} {node.name}",
         incarnation=node.generation,
         files={path: hashlib.sha256(text.encode()).hexdigest() for path, text in texts.items()},
-        units=_units(node),
+        units=_units(plan, node),
         programs=_programs(plan, node),
         artefacts=_artefacts(node, files),
         settled=("master", "kubeadm", "certificates") if node.is_master else (),
@@ -65,9 +65,10 @@ def of(plan: Plan, node: Node, *, files: Mapping[str, File], ca: str, cluster_id
     )
 
 
-def _units(node: Node) -> tuple[str, ...]:
+def _units(plan: Plan, node: Node) -> tuple[str, ...]:
     kubernetes = ("haproxy", "containerd", "kubelet") if node.in_kubernetes else ()
-    return (*kubernetes, *(("etcd",) if node.is_etcd else ()))
+    vip = ("keepalived",) if node in plan.holders else ()
+    return (*kubernetes, *vip, *(("etcd",) if node.is_etcd else ()))
 
 
 def _programs(plan: Plan, node: Node) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stacks import membership
+from stacks import front_door_words, membership
 from stacks.actions import Action, NodeChange
 from stacks.memory import Memory
 from stacks.plan import Node, Plan
@@ -26,6 +26,8 @@ def new(plan: Plan, node: Node, *, founding: bool) -> NodeChange:
         actions.append(Action(phase="master", text=text))
     elif node.in_kubernetes:
         actions.append(Action(phase="join", text="join as a worker"))
+    if node in plan.holders:
+        actions.append(front_door_words.stands_by(plan.vip))
     return NodeChange(name=node.name, kind="new", roles=node.roles, actions=tuple(actions))
 
 

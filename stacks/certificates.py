@@ -43,6 +43,7 @@ def table(plan: Plan) -> tuple[Leaf, ...]:
     return (
         *(leaf for node in plan.nodes for leaf in of_node(plan, node)),
         _leaf("admin", None, "kubernetes", None, "kubernetes-admin", _CLIENT, organization=ADMINS),
+        *([ETCD_DOOR] if plan.spec.front_doors.etcd else []),
     )
 
 
@@ -124,6 +125,7 @@ def api_names(plan: Plan, node: Node) -> tuple[str, ...]:
         # Of the endpoint only what the user said: the default is the first master's own address,
         # and in every certificate it would renew them all when that master changes.
         *([plan.endpoint.rpartition(":")[0]] if plan.spec.cluster.endpoint else []),
+        *([plan.spec.front_doors.vip.address] if plan.spec.front_doors.vip else []),
         *plan.spec.control_plane.cert_sans,
     )
 
@@ -152,3 +154,8 @@ def _leaf(
         ip_addresses=tuple(sorted(addresses)),
         usages=usages,
     )
+
+
+# etcd has no users of its own here: who has this may read and write everything in it. So it lies on
+# no machine, and goes from the stack's outputs to the programs that are to have it.
+ETCD_DOOR = _leaf("etcd-client", None, "etcd", None, "kube-ha-etcd-client", _CLIENT)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from stacks import arrivals, certificates, desired, memory, rotation, versions
+from stacks import arrivals, certificates, desired, front_door_words, memory, rotation, versions
 from stacks.actions import Action, Kind, NodeChange
 from stacks.effects import (
     CERTIFICATES,
@@ -154,6 +154,9 @@ def _values(then: Plan, old: Node, plan: Plan, node: Node, drift: _Drift) -> Ite
         if phase == "etcd-member" and phase not in was:
             yield Action(phase=phase, text="join etcd as a learner, then vote")
             continue
+        if phase == "vip" and was.get(phase, {}).get("VIP") != now[phase]["VIP"]:
+            yield front_door_words.moved(was.get(phase), now[phase])
+            continue
         said: dict[str, list[str]] = {}
         restarts: dict[str, Restart | None] = {}
         for name, text in now[phase].items():
@@ -178,6 +181,8 @@ def _values(then: Plan, old: Node, plan: Plan, node: Node, drift: _Drift) -> Ite
             )
         if not said and phase in drift.scripts:
             yield Action(phase=phase, text=f"phase {phase} runs again, nothing restarts")
+    if "vip" in was and "vip" not in now:
+        yield front_door_words.given_up(was["vip"])
 
 
 def _control_plane(kubeadm: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from stacks import (
     check_addresses,
     check_control_plane,
+    check_front_doors,
     check_networks,
     check_pools,
     check_rollout,
@@ -39,6 +40,7 @@ def problems(spec: Spec) -> list[Problem]:
         *check_pools.problems(spec),
         *check_zones.problems(spec, places),
         *check_addresses.problems(spec, places),
+        *check_front_doors.problems(spec, places),
         *_duplicates(places),
         *_exceptions(spec, places),
         *check_settings.problems(spec),

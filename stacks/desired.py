@@ -20,6 +20,7 @@ from stacks.files import (
     etcd,
     flannel,
     haproxy,
+    keepalived,
     kube_proxy,
     kubeadm,
     kubelet,
@@ -38,6 +39,8 @@ PATHS: Mapping[str, str] = {
     "KUBELET_UNIT": "/etc/systemd/system/kubelet.service",
     "KUBELET_DROPIN": "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf",
     "HAPROXY_CFG": "/etc/haproxy/haproxy.cfg",
+    "KEEPALIVED_CONF": "/etc/keepalived/keepalived.conf",
+    "KEEPALIVED_DROPIN": "/etc/systemd/system/keepalived.service.d/kube-ha.conf",
     "ETCD_ENV": "/etc/kube-ha/etcd/etcd.env",
     "ETCD_UNIT": "/etc/systemd/system/etcd.service",
     "KUBEADM_CONFIG": "/etc/kube-ha/kubeadm.yaml",
@@ -82,6 +85,8 @@ def of_phases(plan: Plan, node: Node) -> dict[str, dict[str, str]]:
         found["etcd-member"] = of_member(plan, node)
     if node.is_master:
         found["master"] = of_master(plan, node)
+    if node in plan.holders:
+        found["vip"] = of_holder(plan, node)
     return found
 
 
@@ -108,10 +113,13 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
             # Not used by the script: it makes a node read its settings from the cluster again when
             # they change.
             "KUBELET_SETTINGS": phases.digest(json.dumps(kubelet.configuration(plan))),
-            "HAPROXY_CFG": _text(haproxy.local_api(plan)),
+            "HAPROXY_CFG": _text(haproxy.local_api(plan, node)),
             "PAUSE_IMAGE": images(plan)["pause"].ref,
             **_cluster_ca(plan),
         }
+    if node in plan.holders:
+        values["PACKAGES"] += " keepalived"
+        values["VIP"] = plan.vip
     return values | _proxy(plan)
 
 
@@ -163,6 +171,19 @@ def of_master(plan: Plan, node: Node) -> dict[str, str]:
     }
 
 
+def of_holder(plan: Plan, node: Node) -> dict[str, str]:
+    """Values of the vip phase."""
+    vip = plan.spec.front_doors.vip
+    return {
+        "ADDRESS": node.address,
+        "VIP": plan.vip,
+        "INTERFACE": vip.interface if vip else "",
+        "KEEPALIVED_CONF": _text(keepalived.holder(plan, node)),
+        "KEEPALIVED_DROPIN": _text(keepalived.drop_in(plan, node)),
+        "GENERATION": str(plan.spec.converge.generation),
+    }
+
+
 def _cluster_ca(plan: Plan) -> dict[str, str]:
     """Which generations of the CA count; nothing as long as there is only that of the first day."""
     wanted = plan.spec.pki.rotation.kubernetes
@@ -201,20 +222,31 @@ def preflight(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[str, st
         for other in plan.nodes
         if (other.is_master or other.is_etcd) and other.name != node.name
     ]
-    network = plan.spec.network
+    network, vip = plan.spec.network, plan.spec.front_doors.vip
     return {
         "ROLES": " ".join(node.roles),
         "ADDRESS": node.address,
         "ARCH": node.arch,
-        "PORTS": " ".join(str(port) for port in sorted(ports.of_roles(node.roles))),
+        "PORTS": " ".join(str(port) for port in sorted(_ports(plan, node))),
         "PEERS": " ".join(peers),
         "SOURCES": " ".join(sources),
         "VXLAN": "1" if network.plugin == "flannel" and network.backend == "vxlan" else "",
         "MTU": _mtu(plan) if node.in_kubernetes else "",
+        **({"VIP_INTERFACE": vip.interface} if vip and node in plan.holders else {}),
         "MIN_CPUS": "2" if node.is_master else "1",
         "MIN_MEMORY_MIB": "1700" if node.is_master else "900" if node.in_kubernetes else "400",
         "MIN_DISK_GIB": "8" if node.in_kubernetes else "4",
         **_proxy(plan),
+    }
+
+
+def _ports(plan: Plan, node: Node) -> set[int]:
+    vip = plan.spec.front_doors.vip
+    etcd = plan.spec.front_doors.etcd
+    return {
+        *ports.of_roles(node.roles),
+        *([vip.port] if vip and node.is_master else []),
+        *([etcd.port] if etcd and node.pool in etcd.pools else []),
     }
 
 

@@ -22,6 +22,7 @@ class Effect:
 
 _QUIET = "nothing restarts"
 _CONTAINERD = "containerd restarts, containers go on"
+_HAPROXY = "HAProxy reloads, open connections stay"
 _KUBELET = "kubelet restarts, pods go on"
 _API_SERVER = "the apiserver drains and restarts"
 _ETCD = "etcd restarts, after its leadership has moved"
@@ -44,12 +45,24 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ("node", "KUBELET_UNIT"): Effect(what="kubelet's unit", then=_KUBELET),
     ("node", "KUBELET_DROPIN"): Effect(what="kubelet's unit", then=_KUBELET),
     ("node", "KUBELET_SETTINGS"): Effect(what="kubelet settings", then=_KUBELET),
-    ("node", "HAPROXY_CFG"): Effect(
-        what="haproxy.cfg", then="HAProxy reloads, open connections stay"
-    ),
+    ("node", "HAPROXY_CFG"): Effect(what="haproxy.cfg", then=_HAPROXY),
     ("node", "PAUSE_IMAGE"): Effect(what="pause image", then="used by new pods"),
     ("node", "CLUSTER_CA"): Effect(
         what="CA of the cluster", then="HAProxy reloads, kubelet restarts, pods go on"
+    ),
+    ("node", "VIP"): Effect(what="VIP", then=_HAPROXY),
+    **{
+        ("vip", name): Effect(what=what, then="keepalived reloads, the VIP stays where it is")
+        for name, what in (
+            ("ADDRESS", "address"),
+            ("VIP", "VIP"),
+            ("INTERFACE", "interface of the VIP"),
+            ("KEEPALIVED_CONF", "keepalived.conf"),
+            ("KEEPALIVED_DROPIN", "keepalived's unit"),
+        )
+    },
+    ("vip", "GENERATION"): Effect(
+        what="converge.generation", then="every phase runs again, what is right stays"
     ),
     ("node", "PROXY_ENV"): Effect(what="proxy for downloads", then=_QUIET),
     ("etcd-member", "ADDRESS"): Effect(what="address", then=_QUIET),

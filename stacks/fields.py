@@ -44,6 +44,7 @@ BaseUrl = Annotated[str, AfterValidator(values.base_url), _text("URL without pat
 NoProxy = Annotated[str, AfterValidator(values.no_proxy), _text("host, domain or network")]
 SubjectName = Annotated[str, AfterValidator(values.subject_name), _text("address or name")]
 User = Annotated[str, AfterValidator(values.user), _text("login name", values.USER)]
+Interface = Annotated[str, AfterValidator(values.interface), _text("interface", values.INTERFACE)]
 FilePath = Annotated[str, AfterValidator(values.path), _text("file", values.PATH)]
 HostKey = Annotated[str, AfterValidator(values.host_key), _text("OpenSSH public key")]
 LabelKey = Annotated[str, AfterValidator(values.label_key), _text("label key")]

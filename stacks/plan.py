@@ -117,11 +117,29 @@ class Plan:
 
     @property
     def endpoint(self) -> str:
-        """`host:port` for clients outside: what the user said, else the first master."""
+        """`host:port` for clients outside: what the user said, the VIP, or the first master."""
         said = self.spec.cluster.endpoint
         if said is None:
-            return f"{self.masters[0].address}:{API_PORT}"
+            return self.vip or f"{self.masters[0].address}:{API_PORT}"
         return said if ":" in said else f"{said}:{API_PORT}"
+
+    @property
+    def vip(self) -> str:
+        """`host:port` of the virtual IP; empty where there is none."""
+        vip = self.spec.front_doors.vip
+        return f"{vip.address}:{vip.port}" if vip else ""
+
+    @property
+    def door_addresses(self) -> tuple[str, ...]:
+        """Where a name for clients outside is to lead: the VIP, else every master."""
+        vip = self.spec.front_doors.vip
+        return (vip.address,) if vip else tuple(node.address for node in self.masters)
+
+    @property
+    def holders(self) -> tuple[Node, ...]:
+        """Who can hold the VIP by keepalived of ours, in rollout order."""
+        vip = self.spec.front_doors.vip
+        return self.masters if vip is not None and vip.failover == "keepalived" else ()
 
     def node(self, name: str) -> Node:
         """The node of that name. Raises KeyError."""

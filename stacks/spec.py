@@ -36,6 +36,7 @@ from stacks.fields import (
     Version,
     Zone,
 )
+from stacks.front_door_settings import FrontDoorsSpec
 from stacks.inventory import ZONE_LABEL
 from stacks.node_settings import KubeletSpec, MirrorSpec, ProxySpec, RuntimeSpec
 from stacks.problems import Problem
@@ -194,6 +195,9 @@ class Spec(Section):
     network: NetworkSpec = Field(NetworkSpec(), description="pod network and services")
     load_balancing: LoadBalancingSpec = Field(
         LoadBalancingSpec(), description="HAProxy on every node, its way to the API"
+    )
+    front_doors: FrontDoorsSpec = Field(
+        FrontDoorsSpec(), description="how clients outside reach the cluster (docs/front-doors.md)"
     )
     etcd: EtcdSpec = Field(EtcdSpec(), description="timings and size of etcd")
     control_plane: ControlPlaneSpec = Field(

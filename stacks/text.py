@@ -16,6 +16,7 @@ def plan(plan: Plan) -> str:
         f"containerd {sets.containerd}, network {spec.network.plugin}",
         f"pods {spec.cluster.pod_cidr}, services {spec.cluster.service_cidr}, "
         f"DNS {plan.dns_service_ip}, API outside {plan.endpoint}",
+        *([_records(plan)] if spec.front_doors.dns != "none" else []),
         f"artefacts from {plan.mirror.url if plan.mirror else 'upstream'}",
         f"{size(plan)}:",
     ]
@@ -25,6 +26,11 @@ def plan(plan: Plan) -> str:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         lines.append("  " + "  ".join([*cells, row[-1]]).rstrip())
     return "\n".join(lines) + "\n"
+
+
+def _records(plan: Plan) -> str:
+    name = plan.endpoint.rpartition(":")[0]
+    return f"records of type A that you make: {name} -> {', '.join(plan.door_addresses)}"
 
 
 def size(plan: Plan) -> str:

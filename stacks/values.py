@@ -15,6 +15,8 @@ LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
 _QUALIFIED = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 VERSION = re.compile(r"(0|[1-9][0-9]{0,3})(\.(0|[1-9][0-9]{0,3})){2}")
+# The kernel takes 15 characters.
+INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")
 USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 PATH = re.compile(r"[A-Za-z0-9_.~/@+-][A-Za-z0-9_.~/@+ -]{0,254}")
 ALLOW_ID = re.compile(r"[a-z-]{1,40}(/(\*|[A-Za-z0-9.+-]{1,200}))?")
@@ -160,6 +162,16 @@ def user(text: str) -> str:
     """A Linux login name."""
     if not USER.fullmatch(text):
         raise ValueError(f"{short(text)} is no login name; use a-z, 0-9, '_' and '-'")
+    return text
+
+
+def interface(text: str) -> str:
+    """Name of a network interface."""
+    if not INTERFACE.fullmatch(text):
+        raise ValueError(
+            f"{short(text)} is no name of an interface; use up to 15 letters, digits and - _ ., "
+            "as 'eth0'"
+        )
     return text
 
 

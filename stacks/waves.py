@@ -66,6 +66,7 @@ def _of_birth(plan: Plan, found: Changes) -> Iterator[Wave]:
         checked="every node is Ready and has announced what it applied",
         abort="fewer workers; the next up joins them with a new token",
     )
+    yield _vip(found)
     yield _gate(plan)
 
 
@@ -123,6 +124,7 @@ def _of_life(before: Memory, plan: Plan, found: Changes) -> Iterator[Wave]:
         checked="no process of ours is left",
         abort="a machine that runs on without being in the cluster; the next up stops it",
     )
+    yield _vip(found)
     yield _gate(plan)
     yield Wave(
         title="machines that have left, after the gate",
@@ -179,9 +181,23 @@ def _list_of_nodes(found: Changes) -> Iterator[Wave]:
     )
 
 
+def _vip(found: Changes) -> Wave:
+    """Who holds it already learns of new ones first: a holder that nobody tells of would be two."""
+    holders = [node for node in found.nodes if node.kind == "changed"]
+    holders += [node for node in found.nodes if node.kind in ("new", "rebuilt")]
+    return Wave(
+        title="virtual IP",
+        order="one by one",
+        nodes=only(holders, ["vip"]),
+        checked="keepalived takes its configuration, and its HAProxy listens at the address",
+        abort="the address where it is; fewer machines that can take it",
+    )
+
+
 def _gate(plan: Plan) -> Wave:
     network = plan.spec.network.plugin != "none"
-    what = "API, controllers, add-ons" + (
+    doors = f"; the API at {plan.vip}" if plan.vip else ""
+    what = f"API, controllers, add-ons{doors}" + (
         "; a pod on every node reaches pods, Service, NodePort and DNS" if network else ""
     )
     return Wave(

@@ -3,6 +3,7 @@
 # every node, Service, NodePort, DNS. Runs on a master, last of all; `make verify` runs it at any time.
 # Values: PLAN (hash of the whole plan; makes every change pass through here), NODES (how many), MANIFEST (test objects), NETWORK (1: plugin is ours),
 #   NAMESPACE, NAME, PORT (of the test pods and their Service), DNS_DOMAIN, REACH (how many neighbours each node tries; all when there are fewer nodes), DEPLOYMENTS (words "namespace/kind/name" that must be rolled out),
+#   DOORS (words "host:port" by which clients outside reach the API; may be empty),
 #   APPLIED (what every node announces; given at the end of an update, not by hand).
 SOCKET=/run/kube-ha-gate.sock
 
@@ -83,6 +84,15 @@ dial_all() {
   return "$status"
 }
 
+# By the cluster's own CA: what answers there is this cluster, under a name that its certificates know.
+check_doors() {
+  local door
+  for door in ${DOORS:-}; do
+    wait_for 60 "API ready at $door" curl -fsS --noproxy '*' --max-time 10 --cacert /etc/kubernetes/pki/ca.crt -o /dev/null "https://$door/readyz"
+  done
+  if [[ -n ${DOORS:-} ]]; then log "the API answers at $DOORS"; fi
+}
+
 machine_ids() {
   local twice
   twice=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.status.nodeInfo.machineID}{"\n"}{end}' | sort | uniq -d)
@@ -96,6 +106,7 @@ main() {
   trap cleanup EXIT
   wait_for 60 "API ready" kubectl_admin get --raw /readyz
   check_api
+  check_doors
   machine_ids
   if [[ $NETWORK == 1 ]]; then
     rolled_out

@@ -2,7 +2,7 @@
 # Makes the machine ready for its roles: packages, kernel settings, container runtime, kubelet, the local way to the API.
 # Values: ARTEFACTS (lines "name url sha256"), PACKAGES, PROXY_ENV (lines, may be empty), and the files' texts: SYSCTL, MODULES,
 #   CONTAINERD_CONFIG, CONTAINERD_UNIT, CONTAINERD_PROXY (may be empty), REGISTRY_HOSTS (lines "host<TAB>base64 of hosts.toml"), KUBELET_UNIT, KUBELET_DROPIN, HAPROXY_CFG,
-#   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES, KUBERNETES (version).
+#   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES, KUBERNETES (version); VIP (address:port, where phase vip comes later).
 # Owns: the units containerd, kubelet and haproxy, and the files named above. A machine of an older incarnation of this node is wiped first.
 CERTS=/etc/containerd/certs.d
 NEXT=$HOME_DIR/next # the kubelet that phase master is to put in place
@@ -208,10 +208,10 @@ kubelet_made() {
   [[ $ROLES == *master* ]] || joined
 }
 
-servers_of() { awk '$1 == "server" {print $2}' "$1" | sort; }
+servers_of() { awk '$1 == "listen" {door = $2} $1 == "server" {print door "/" $2}' "$1" | sort; }
 haproxy_says() { socat -t 5 - UNIX-CONNECT:/run/haproxy/admin.sock <<<"$1" >/dev/null; }
 
-# A reload leaves old sessions alone. Those to a master that is no longer listed must end: once its etcd member is gone its apiserver
+# A reload leaves old sessions alone. Those to a master, or a member of etcd, that is no longer listed must end: once its etcd member is gone its apiserver
 # answers reads and watches from what it last knew, for over a minute, and says nothing new.
 leave_old_masters() { # leave_old_masters NEW-CONFIG
   local gone name
@@ -219,9 +219,9 @@ leave_old_masters() { # leave_old_masters NEW-CONFIG
   gone=$(comm -23 <(servers_of /etc/haproxy/haproxy.cfg) <(servers_of "$1"))
   if [[ -z $gone ]]; then return; fi
   rm -f "$STATE/haproxy.service.sum" # were this cut off and taken back, a reload must end the maintenance
-  for name in $gone; do haproxy_says "set server kubernetes-api/$name state maint"; done
+  for name in $gone; do haproxy_says "set server $name state maint"; done
   sleep 2 # short requests under way end by themselves
-  for name in $gone; do haproxy_says "shutdown sessions server kubernetes-api/$name"; done
+  for name in $gone; do haproxy_says "shutdown sessions server $name"; done
   log "ended sessions to $(xargs <<<"$gone")"
 }
 
@@ -234,8 +234,20 @@ local_api() {
   leave_old_masters "$new"
   put 644 /etc/haproxy/haproxy.cfg <"$new"
   rm -f "$new"
+  # Before HAProxy stops listening there: the address goes where it is wanted, or nowhere.
+  if [[ -z ${VIP:-} ]]; then without_vip; fi
   systemctl unmask -q haproxy
   settle reload haproxy.service /etc/haproxy/haproxy.cfg /etc/kube-ha/ca.crt
+}
+
+# The config wants no virtual IP of ours here; making one is phase vip's.
+without_vip() {
+  if ! holds_vip; then return; fi
+  systemctl disable -q --now keepalived
+  forget_vip
+  systemctl daemon-reload
+  changes=$((changes + 1))
+  log "keepalived stopped: this machine holds no virtual IP any more"
 }
 
 # An etcd member that has data is started before anybody asks whether a cluster exists.

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Makes sure that this machine can become NODE, before anything is changed on it. Reports every problem at once; changes nothing.
 # Values: ROLES, ADDRESS, ARCH, PORTS (to be free), PEERS (address:port, reachable), SOURCES (URLs, reachable), VXLAN (1: needed),
-#   MTU (bytes that the interface of ADDRESS has to take; empty: any), MIN_CPUS, MIN_MEMORY_MIB, MIN_DISK_GIB; REPORT (1: look even if the machine is a node already).
+#   VIP_INTERFACE (that has to have ADDRESS; empty: any), MTU (bytes that the interface of ADDRESS has to take; empty: any), MIN_CPUS, MIN_MEMORY_MIB, MIN_DISK_GIB; REPORT (1: look even if the machine is a node already).
 problems=()
 problem() { problems+=("$1"$'\n'"    do: $2"); }
 
@@ -48,6 +48,10 @@ check_kernel() {
 check_network() {
   local port peer url answer date skew limit
   if [[ -n ${MTU:-} ]]; then check_mtu; fi # not among the values of an older first day
+  if [[ -n ${VIP_INTERFACE:-} ]]; then
+    answer=$(ip -o -4 addr show dev "$VIP_INTERFACE" 2>&1) || true # an unknown interface is an answer too
+    [[ $answer == *" $ADDRESS/"* ]] || problem "interface $VIP_INTERFACE does not have address $ADDRESS" "write into frontDoors.vip.interface the one that has it: $(ip -o -4 addr show | awk -v address="$ADDRESS/" 'index($4, address) == 1 {print $2}' | xargs)"
+  fi
   for port in $PORTS; do
     answer=$(ss -Hltnp "sport = :$port")
     [[ -z $answer ]] || problem "port $port is in use: ${answer##* }" "stop that service, or use another machine"
@@ -96,6 +100,9 @@ check_foreign() {
     if [[ -f $STATE/released && $path != */docker ]]; then continue; fi
     [[ ! -e $ROOT$path ]] || problem "another container runtime is here ($path)" "use a clean machine, or remove that runtime and its data"
   done
+  if [[ -n ${VIP_INTERFACE:-} && -s $ROOT/etc/keepalived/keepalived.conf ]] && ! grep -q '^# kube-ha' "$ROOT/etc/keepalived/keepalived.conf"; then
+    problem "keepalived serves something here already" "move it to another machine: here it will hold the virtual IP of the API"
+  fi
   if systemctl is-active -q haproxy && grep -Eq '^(listen|frontend)' /etc/haproxy/haproxy.cfg 2>/dev/null; then
     problem "HAProxy serves something here already" "move it to another machine: here it becomes the way to the API"
   fi

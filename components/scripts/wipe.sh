@@ -6,6 +6,9 @@ KUBERNETES_PORTS="3446 6443 10248 10249 10250 10256 10257 10259"
 # On a machine with etcd alone, the container runtime and HAProxy are somebody else's, if there are any.
 in_kubernetes() { [[ -f $STATE/containerd.artefact ]] || grep -qs kubernetes-api "$ROOT/etc/haproxy/haproxy.cfg"; }
 
+# keepalived of ours; another one is somebody else's, as is its address.
+holds_vip() { grep -qs '^# kube-ha' "$ROOT/etc/keepalived/keepalived.conf"; }
+
 # A member whose vote counts may not just vanish.
 refuse_voter() {
   if still_votes; then
@@ -25,6 +28,8 @@ stand_down() {
 end_everything() (
   set +e
   trap - ERR
+  # First of all: the address is with another machine before anything that it leads to ends here.
+  if holds_vip; then systemctl disable -q --now keepalived 2>/dev/null; fi
   for unit in kubelet kube-ha-backup.timer etcd haproxy; do
     if [[ $unit == etcd || $unit == kube-ha-backup.timer ]] || in_kubernetes; then systemctl disable -q --now "$unit" 2>/dev/null; fi
   done
@@ -69,6 +74,11 @@ unplug() {
   rm -rf "$ROOT/run/cni" "$ROOT/run/flannel" "$ROOT/var/lib/cni" "$ROOT/etc/cni/net.d/10-kube-ha.conflist"
 }
 
+# After keepalived has ended: it would begin again with what lies here.
+forget_vip() {
+  if holds_vip; then rm -rf "$ROOT/etc/keepalived/keepalived.conf" "$ROOT/etc/systemd/system/keepalived.service.d/kube-ha.conf" "$STATE/keepalived.service.sum"; fi
+}
+
 # quiet: nothing of ours runs or listens; what does is told.
 quiet() {
   local names=etcd ports=$ETCD_PORTS port found
@@ -76,6 +86,7 @@ quiet() {
     names+='|kubelet|haproxy|containerd|containerd-shim|kube-apiserver|kube-controller|kube-scheduler|kube-proxy|flanneld' # as the kernel cuts them
     ports+=" $KUBERNETES_PORTS"
   fi
+  if holds_vip; then names+='|keepalived'; fi
   found=$(pgrep -lx "$names" || true) # none is what is hoped for
   for port in $ports; do found+=$(ss -Hltnp "sport = :$port"); done
   [[ -z $found ]] || {
@@ -113,6 +124,7 @@ remove_files() (
       "$ROOT"/usr/local/bin/{kubelet,kubeadm,kubectl,containerd,containerd-shim-runc-v2,containerd-stress,ctr}
     find "$ROOT/var/lib/kubelet" "$ROOT/var/lib/containerd" -mindepth 1 -delete 2>/dev/null # the folders themselves may be mount points
   fi
+  forget_vip
   rm -rf "$ROOT"/etc/{kubernetes,kube-ha} "$ROOT"/etc/systemd/system/{etcd.service,kube-ha-backup.service,kube-ha-backup.timer} "$ROOT"/etc/sysctl.d/90-kube-ha.conf \
     "$ROOT"/etc/modules-load.d/kube-ha.conf "$ROOT"/usr/local/bin/{etcd,etcdctl,etcdutl}
   find "$HOME_DIR" -mindepth 1 ! -path "$STATE" ! -path "$STATE/owner" -delete 2>/dev/null # last of all: by what is in it a run that was cut off goes on

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from stacks.plan import Plan
-from stacks.ports import API_PORT, LOCAL_API_PORT
+from stacks.plan import Node, Plan
+from stacks.ports import API_PORT, ETCD_CLIENT_PORT, LOCAL_API_PORT
 from stacks.settings import CHECK_TIMEOUT_S, CHECKS_TO_FALL
 
 _FAST_INTERVAL_MS = 1000  # between the checks of a master that is about to change sides
 
 _FRAME = """\
-# The Kubernetes API of {cluster} at 127.0.0.1:{port}: one file for all nodes.
+# The Kubernetes API of {cluster} at 127.0.0.1:{port}: {reach}.
 global
   log stderr format short daemon notice
   user haproxy
@@ -35,7 +35,7 @@ defaults
   srvtcpka-cnt 3
 
 listen kubernetes-api
-  bind 127.0.0.1:{port}
+  bind 127.0.0.1:{port}{vip}
   balance random  # by turns, the first connection of all nodes would go to the first master
   option httpchk
   http-check send meth GET uri /readyz ver HTTP/1.1 hdr Host kubernetes
@@ -48,19 +48,55 @@ inter {interval} fastinter {fast} fall {fall} rise 2
 {unchecked}
 """
 
+_ETCD = """
+# TLS goes through to the member, with the client's own certificate. A member whose port is closed
+# is left, and what was connected to it connects anew.
+listen etcd
+  bind 127.0.0.1:{port}
+  balance random
+  default-server inter {interval} fastinter {fast} fall {fall} rise 2 \
+on-marked-down shutdown-sessions
+{members}
+"""
 
-def local_api(plan: Plan) -> str:
-    """The API of all masters at 127.0.0.1:3446, on every node the same.
+
+def local_api(plan: Plan, node: Node) -> str:
+    """The API of all masters at 127.0.0.1:3446, on every node the same; on masters at the VIP too.
 
     tcp-ut is on each server line because HAProxy ignores it in default-server; it cuts sessions
     to a master that vanished after 20 s. Sessions of a master whose check fails are left alone:
     a draining API server still answers what it has accepted.
     """
+    return _api(plan, node) + _etcd(plan, node)
+
+
+def _etcd(plan: Plan, node: Node) -> str:
+    """Members of etcd at 127.0.0.1, where the config wants that; else empty."""
+    wanted, checks = plan.spec.front_doors.etcd, plan.spec.load_balancing
+    if wanted is None or node.pool not in wanted.pools:
+        return ""
+    return _ETCD.format(
+        port=wanted.port,
+        interval=_duration(checks.check_interval_ms),
+        fast=_duration(min(checks.check_interval_ms, _FAST_INTERVAL_MS)),
+        fall=CHECKS_TO_FALL,
+        members="\n".join(
+            f"  server {member.name} {member.address}:{ETCD_CLIENT_PORT} check tcp-ut 20s"
+            for member in plan.etcd
+        ),
+    )
+
+
+def _api(plan: Plan, node: Node) -> str:
     wanted = plan.spec.load_balancing
+    vip = plan.spec.front_doors.vip if node.is_master else None
     servers = [(node.name, f"{node.address}:{API_PORT}") for node in plan.masters]
     return _FRAME.format(
         cluster=plan.spec.cluster.name,
         port=LOCAL_API_PORT,
+        reach="and at the VIP" if vip else "one file for all nodes",
+        # transparent: on every master, whichever has the address just now.
+        vip=f"\n  bind {vip.address}:{vip.port} transparent" if vip else "",
         connections=wanted.max_connections,
         idle=f"{wanted.idle_timeout_h}h",
         timeout=f"{CHECK_TIMEOUT_S}s",

@@ -12,8 +12,8 @@ from stacks.ports import API_PORT
 def admin(plan: Plan, ca_pem: str, cert_pem: str, key_pem: str) -> str:
     """One context for each door to the API; the first is current. Secret: it holds `key_pem`.
 
-    The doors are the configured endpoint, if there is one, then each master by itself, so that
-    an operator is never locked out by a load balancer.
+    The doors are the configured endpoint and the VIP, if there are any, then each master by
+    itself, so that an operator is never locked out by a load balancer.
     """
     user = f"{plan.spec.cluster.name}-admin"
     doors = _doors(plan)
@@ -47,11 +47,14 @@ def admin(plan: Plan, ca_pem: str, cert_pem: str, key_pem: str) -> str:
 
 def _doors(plan: Plan) -> list[tuple[str, str]]:
     """(context name, URL) of each way to the API, best first."""
-    cluster = plan.spec.cluster
+    cluster, vip = plan.spec.cluster, plan.spec.front_doors.vip
     masters = [
         (f"{cluster.name}-{node.name}", f"https://{node.address}:{API_PORT}")
         for node in plan.masters
     ]
+    if vip is not None:
+        name = f"{cluster.name}-vip" if cluster.endpoint else cluster.name
+        masters = [(name, f"https://{vip.address}:{vip.port}"), *masters]
     if cluster.endpoint is None:
         return masters
     host, _, port = cluster.endpoint.partition(":")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,10 +103,16 @@ class Client:
 class Load:
     """Use as a context. One client asks the API through a worker's own HAProxy, one from outside by the contexts of the stack's
     kubeconfig, one asks etcd itself, and one looks at who is a member of it. `service`: one more asks the API at this door
-    (host:port), on that worker."""
+    (host:port), on that worker. `outside`: the doors of the one outside, in place of the contexts."""
 
     def __init__(
-        self, stack: Stack, name: str, *, worker: str = "worker-1", service: str = ""
+        self,
+        stack: Stack,
+        name: str,
+        *,
+        worker: str = "worker-1",
+        service: str = "",
+        outside: Sequence[str] = (),
     ) -> None:
         self._stack = stack
         self.name = name
@@ -114,13 +120,14 @@ class Load:
         evidence = stack.evidence / slug
         evidence.mkdir(parents=True, exist_ok=True)
         # The mirror is a machine of the lab that no edit touches, and no node.
-        outside = stack.node("mirror")
+        far = stack.node("mirror")
+        self._outside = outside
         self._counting = {
             "API by a worker's HAProxy": Client(
                 stack.node(worker), f"{slug}-inside", "count.sh api", evidence
             ),
-            "API from outside": Client(outside, f"{slug}-outside", "count.sh api", evidence),
-            "etcd": Client(outside, f"{slug}-etcd", "count.sh etcd", evidence),
+            "API from outside": Client(far, f"{slug}-outside", "count.sh api", evidence),
+            "etcd": Client(far, f"{slug}-etcd", "count.sh etcd", evidence),
         }
         self._service = service
         if service:
@@ -128,14 +135,14 @@ class Load:
             self._counting["API by its Service"] = Client(
                 node, f"{slug}-service", "count.sh api", evidence
             )
-        self._looking = Client(outside, f"{slug}-members", "members.sh", evidence)
+        self._looking = Client(far, f"{slug}-members", "members.sh", evidence)
         self._ended = False
 
     def __enter__(self) -> Load:
         inside, outside, etcd, *service = self._counting.values()
         voters = [f"{address}:2379" for address in self._stack.member_addresses()]
         inside.start(self._admin(), [_LOCAL_API])
-        outside.start(self._admin(), self._contexts())
+        outside.start(self._admin(), self._outside or self._contexts())
         etcd.start(self._etcd_client(), voters)
         for client in service:
             client.start(self._admin(), [self._service])

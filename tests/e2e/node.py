@@ -8,7 +8,7 @@ from tests.e2e import lab
 
 # One line a process or container: name, PID, start time where PIDs could come back.
 _PROCESSES = r"""
-for unit in etcd kubelet containerd haproxy; do
+for unit in etcd kubelet containerd haproxy keepalived; do
   printf '%s %s\n' "$unit" "$(systemctl show -p MainPID --value "$unit" 2>/dev/null)"
 done
 if systemctl is-active -q containerd; then
@@ -20,7 +20,7 @@ fi
 
 # Everything that a phase writes and that decides how the node behaves; logs and marks are left out.
 _FILES = r"""
-find /etc/kubernetes /etc/kube-ha /etc/containerd /etc/haproxy /etc/cni /etc/sysctl.d \
+find /etc/kubernetes /etc/kube-ha /etc/containerd /etc/haproxy /etc/keepalived /etc/cni /etc/sysctl.d \
   /etc/systemd/system /etc/modules-load.d /opt/cni/bin /usr/local/bin /usr/local/sbin \
   /var/lib/kubelet/config.yaml /var/lib/kubelet/kubeadm-flags.env \
   -type f -not -path '/etc/kubernetes/tmp/*' -print0 2>/dev/null | sort -z |

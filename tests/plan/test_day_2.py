@@ -48,6 +48,7 @@ SEPARATE = {"pools.etcd": {"roles": ["etcd"], "count": 3}, "pools.master.roles":
 ETCD = names("etcd-1", "etcd-2", "etcd-3")
 TRUST, ISSUE = {"generation": 2, "step": "trust"}, {"generation": 2, "step": "issue"}
 FIVE = {"pools.master.count": 5}
+VIP = {"frontDoors.vip": {"address": "10.92.0.5"}}
 
 ROWS: dict[str, list[Row]] = {
     "add a worker": [
@@ -115,6 +116,13 @@ ROWS: dict[str, list[Row]] = {
     ],
     "tune the way to the API": [
         Row(edit={"loadBalancing.maxConnections": 8000}, touched=ALL, named=GATE | {"worker-1-node"}),
+    ],
+    "give clients outside a virtual IP, or take it away": [
+        Row(edit=VIP, touched=MASTERS, named=GATE | {"master-1-node", "master-1-master-keys", "master-1-master", "master-1-vip"}),
+        Row(before=VIP, edit={}, touched=MASTERS, named=GATE | {"master-1-node", "master-1-master-keys", "master-1-vip"}),
+    ],
+    "lead programs on some nodes to etcd": [
+        Row(edit={"frontDoors.etcd": {"pools": ["worker"]}}, touched=WORKERS, named=GATE | {"worker-1-node"}),
     ],
     "change mirrors of registries, containerd's log or downloads": [
         Row(edit={"runtime.registryMirrors": {"docker.io": ["https://mirror.example.com"]}}, touched=ALL, named=GATE | {"worker-1-node"}),

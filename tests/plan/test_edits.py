@@ -43,6 +43,19 @@ def stamped(phase: str, nodes: Iterable[str]) -> list[str]:
 WAVES = ["! dev-wave-0", "! dev-wave-1"]
 
 
+VIP = {"frontDoors.vip": {"address": "10.92.0.5"}}
+NEW_APISERVER = [
+    line
+    for node in MASTERS
+    for line in (
+        f"! dev-pki-{node}-apiserver",
+        f"! dev-pki-{node}-apiserver-request",
+        *stamped("master-keys", [node]),
+        *stamped("master", [node]),
+    )
+]
+
+
 def addons(*names: str) -> list[str]:
     return [line for name in names for line in stamped(name, ["addon"])]
 
@@ -104,6 +117,39 @@ LAB = [
         {"pools.worker.zones": ["a", "b"]},
         [*addons("coredns"), *GATE],
         id="a zone is a label, and CoreDNS is spread over it",
+    ),
+    pytest.param(
+        {},
+        VIP,
+        [
+            *prepared_again(MASTERS),
+            *NEW_APISERVER,
+            *marked("+", "vip vip-attempt", MASTERS),
+            *GATE,
+        ],
+        id="a virtual IP touches masters alone",
+    ),
+    pytest.param(
+        VIP,
+        {"frontDoors.vip": {"address": "10.92.0.5", "routerId": 52}},
+        [*stamped("vip", MASTERS), *GATE],
+        id="another number of VRRP is keepalived's business alone",
+    ),
+    pytest.param(
+        {**VIP, "pools.master.count": 1},
+        {**VIP, "pools.master.count": 2},
+        [
+            *new_master("master-2"),
+            *marked("+", "vip vip-attempt", ["master-2"]),
+            *stamped("vip", ["master-1"]),
+            *prepared_again(["master-1", *WORKERS]),
+            *WAVES,
+            *stamped("etcd", ["master-1"]),
+            *stamped("master", ["master-1"]),
+            SAVED,
+            *GATE,
+        ],
+        id="a master more is told to who holds the virtual IP",
     ),
     pytest.param(
         {"pools.master.count": 1},

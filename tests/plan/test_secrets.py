@@ -150,6 +150,6 @@ def test_stamps_hold_no_hash_of_secrets(stacks: Stacks) -> None:
 def test_kubeconfig_and_ssh_keys_leave_the_stack_as_secrets(stacks: Stacks) -> None:
     outputs = stacks.settled(lab())[0].outputs
     in_clear = {key for key, value in outputs.items() if not isinstance(value, Secret)}
-    assert in_clear == {"endpoint", "nodes", "readme", "clusterId"}
+    assert in_clear == {"endpoint", "loadBalancer", "dnsRecords", "nodes", "readme", "clusterId"}
     assert isinstance(outputs["kubeconfig"], Secret)
     assert isinstance(outputs["ssh"], Secret)

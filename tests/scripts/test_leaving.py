@@ -67,6 +67,27 @@ def test_etcd_alone_leaves_runtime_and_haproxy_of_somebody_else_alone(machine: M
     assert "root/usr/local/bin/etcd" not in machine.files
 
 
+def test_the_virtual_ip_goes_before_anything_that_it_leads_to_ends(machine: Machine) -> None:
+    conf = machine.shell.root / "etc/keepalived/keepalived.conf"
+    conf.parent.mkdir(parents=True)
+    conf.write_text("# kube-ha: the virtual IP\n")
+    (machine.shell.folder / "running/keepalived").touch()
+    leave(machine)
+    assert machine.asked_of_systemd("disable")[0] == "keepalived"
+    assert machine.ours == set()
+    assert machine.running == set()
+
+
+def test_keepalived_of_somebody_else_goes_on(machine: Machine) -> None:
+    conf = machine.shell.root / "etc/keepalived/keepalived.conf"
+    conf.parent.mkdir(parents=True)
+    conf.write_text("vrrp_instance web {\n}\n")
+    (machine.shell.folder / "running/keepalived").touch()
+    leave(machine)
+    assert machine.running == {"keepalived"}
+    assert conf.exists()
+
+
 def test_what_cannot_be_ended_is_told_and_nothing_is_removed(machine: Machine) -> None:
     machine.shell.stub("pgrep", "echo 77 kube-scheduler")
     code = 'wait_for() { "${@:3}" || die "$2: $("${@:3}")"; }; main'

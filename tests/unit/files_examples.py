@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from stacks.files import haproxy
 from stacks.plan import Plan, plan
 from stacks.spec import load
 from stacks.versions import Versions
@@ -74,6 +75,11 @@ def adopted(**sections: object) -> Plan:
         },
     }
     return rendered_from(base | sections)
+
+
+def local_api(plan: Plan) -> str:
+    """haproxy.cfg of the first node, which is the same on all as long as there is no VIP."""
+    return haproxy.local_api(plan, plan.nodes[0])
 
 
 def _hosts(name: str, offset: int, count: int) -> list[dict[str, str]]:

@@ -93,6 +93,20 @@ EDITS = [
         id="another name in certificates",
     ),
     pytest.param(
+        {"frontDoors.vip": {"address": "10.92.0.5"}},
+        {
+            name: [
+                "packages: missing ones are installed",
+                "haproxy.cfg and VIP: HAProxy reloads, open connections stay",
+                "stand by for the VIP 10.92.0.5:8443",
+                "new certificates apiserver: apiserver and etcd read them while they run; "
+                "controller manager and scheduler restart",
+            ]
+            for name in MASTERS
+        },
+        id="a virtual IP",
+    ),
+    pytest.param(
         {"pools.worker.count": 1},
         {
             "worker-2": [

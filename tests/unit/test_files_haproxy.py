@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from stacks.files.haproxy import local_api
 from stacks.settings import API_SHUTDOWN_DELAY_S
 from tests.unit.certificate import certificate
-from tests.unit.files_examples import adopted, assert_snapshot, lab, program
+from tests.unit.files_examples import adopted, assert_snapshot, lab, local_api, program
 
 
 def test_snapshot() -> None:

@@ -21,8 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from stacks.files.haproxy import local_api
-from tests.unit.files_examples import lab, program
+from tests.unit.files_examples import lab, local_api, program
 
 pytestmark = pytest.mark.slow
 

@@ -11,9 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from stacks.files import apiserver, containerd, etcd, kubeadm
-from stacks.files.haproxy import local_api
 from stacks.files.yaml_text import documents
-from tests.unit.files_examples import adopted, lab
+from tests.unit.files_examples import adopted, lab, local_api
 
 # No deadline: other work on this computer is no failure.
 patient = settings(deadline=None, max_examples=40)

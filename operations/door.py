@@ -1,0 +1,86 @@
+"""`python -m operations.door`: looks from this computer at the door of clients outside.
+
+On stdin JSON: `door` (host:port), `limit_s`; `addresses` that its name may have, none where nobody
+looks; `ask` for /readyz there by the CA `ca` (PEM). Ends well once all that is asked for is so.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import sys
+import time
+from collections.abc import Callable, Sequence
+from http.client import HTTPException, HTTPSConnection
+
+_TRY_S = 10.0
+
+
+def main() -> int:
+    """Exit code 1, and the last answer, where the API does not answer within the limit."""
+    said = json.load(sys.stdin)
+    door, limit_s = str(said["door"]), float(said["limit_s"])
+    host, wanted = door.rpartition(":")[0], [str(address) for address in said["addresses"]]
+    trouble = wait(lambda: leads_astray(host, wanted), limit_s=limit_s) if wanted else ""
+    if trouble:
+        print(f"ERROR {host}: {trouble}")
+        print(f"  do: make records of type A: {host} -> {', '.join(wanted)}; then run it again")
+        return 1
+    trouble = wait(lambda: ask(door, str(said["ca"])), limit_s=limit_s) if said["ask"] else ""
+    if trouble:
+        print(f"ERROR {door}: API not ready in {limit_s:.0f} s; last answer: {trouble}")
+        print(f"  do: {_way_out(trouble)}; the stack's output loadBalancer lists the masters")
+        return 1
+    print(f"{door} leads to the API")
+    return 0
+
+
+def leads_astray(host: str, wanted: Sequence[str]) -> str:
+    """What is wrong with the addresses of a name; empty: it has some of those, and no others.
+
+    A master that has just come may not be among them yet; one that has gone must not.
+    """
+    try:
+        found = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)
+    except OSError as error:
+        return f"no address of it is known here ({error.strerror or error})"
+    strange = sorted({str(entry[4][0]) for entry in found} - set(wanted))
+    return f"leads to {', '.join(strange)} too, where no client belongs" if strange else ""
+
+
+def wait(look: Callable[[], str], *, limit_s: float) -> str:
+    """Look until there is no trouble: empty, or the last one."""
+    end = time.monotonic() + limit_s
+    while True:
+        trouble = look()
+        if not trouble or time.monotonic() >= end:
+            return trouble
+        time.sleep(1)
+
+
+def ask(door: str, ca: str) -> str:
+    """What is wrong with this door now; empty: the API behind it is ready."""
+    host, _, port = door.rpartition(":")
+    try:
+        context = ssl.create_default_context(cadata=ca)
+        connection = HTTPSConnection(host, int(port), timeout=_TRY_S, context=context)
+        try:
+            connection.request("GET", "/readyz")
+            answer = connection.getresponse()
+            text = answer.read(200).decode(errors="replace").strip()
+        finally:
+            connection.close()
+    except (OSError, HTTPException) as error:
+        return str(error) or type(error).__name__
+    return "" if answer.status == 200 else f"HTTP {answer.status} {text}"
+
+
+def _way_out(trouble: str) -> str:
+    if "certificate" in trouble.lower():
+        return "let TLS end at the masters, not at the load balancer; see that it leads to them"
+    return "see that the load balancer runs, and sends TCP to port 6443 of every master"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""keepalived on masters: which of them has the virtual IP."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+
+from stacks.front_door_settings import VipSpec
+from stacks.plan import Node, Plan
+
+VRRP_FILE = "/etc/kube-ha/vrrp.conf"  # by which holders know each other
+# Below /etc: keepalived runs nothing from a path that others than root may write to, and on some
+# machines /usr/local is the group's.
+CHECK = "/etc/kube-ha/vip-check"
+# Seconds. A machine that dies is missed after three adverts and less than one more, HAProxy after
+# two checks: keepalived's own backup timers, RFC 3768 6.1.
+ADVERT_S = 1
+FALL = 2
+
+_FRAME = """\
+# kube-ha: the virtual IP {vip} of {cluster}, on one of its masters at a time.
+global_defs {{
+  router_id {node}
+  enable_script_security
+  script_user root
+}}
+
+# HAProxy of this machine alone, never the API behind it: moving the address would mend nothing.
+vrrp_script haproxy {{
+  script "{check} haproxy"
+  interval 1
+  timeout 5
+  fall {fall}
+  rise 2
+}}
+
+# A machine that was taken out of the cluster hears no adverts any more, and must not take the
+# address for it. Only the cluster's clear word counts; an API that does not answer changes nothing.
+vrrp_script member {{
+  script "{check} member {node}"
+  interval 2
+  timeout 30
+  fall 1
+  rise 2
+}}
+
+vrrp_instance {instance} {{
+  state BACKUP
+  nopreempt
+  interface {interface}
+  virtual_router_id {router_id}
+  priority {priority}
+  advert_int {advert}
+  unicast_src_ip {address}
+  unicast_peer {{
+{peers}
+  }}
+  authentication {{
+    auth_type PASS
+    include {password}
+  }}
+  virtual_ipaddress {{
+    {vip}/32 dev {interface}
+  }}
+  track_script {{
+    haproxy
+    member
+  }}
+}}
+"""
+
+_DROP_IN = """\
+[Unit]
+After=haproxy.service
+StartLimitIntervalSec=0
+
+[Service]
+# Whoever comes back from the dead asks the cluster first whether it still belongs to it.
+ExecStartPre={check} start {node}
+# A process that was killed would leave the address behind, while another machine takes it too.
+ExecStopPost=-/usr/bin/env ip address del {vip}/32 dev {interface}
+Restart=always
+RestartSec=2
+"""
+
+
+def holder(plan: Plan, node: Node) -> str:
+    """keepalived.conf of one master.
+
+    With a single one its peer is itself: from a list without anybody keepalived falls back to
+    multicast, and the step to a second master would take the address away for seconds.
+    """
+    vip = _wanted(plan)
+    others = [other.address for other in plan.masters if other.name != node.name] or ["127.0.0.1"]
+    return _FRAME.format(
+        vip=vip.address,
+        cluster=plan.spec.cluster.name,
+        node=node.name,
+        check=CHECK,
+        fall=FALL,
+        instance=plan.spec.cluster.name,
+        interface=vip.interface,
+        router_id=vip.router_id,
+        priority=priority(node.address),
+        advert=ADVERT_S,
+        address=node.address,
+        peers="\n".join(f"    {address}" for address in others),
+        password=VRRP_FILE,
+    )
+
+
+def drop_in(plan: Plan, node: Node) -> str:
+    """What keepalived's own unit lacks."""
+    vip = _wanted(plan)
+    return _DROP_IN.format(check=CHECK, node=node.name, vip=vip.address, interface=vip.interface)
+
+
+def priority(address: str) -> int:
+    """VRRP priority of a machine, 100 to 249, by its address alone.
+
+    So who comes and goes changes that of no other. Neighbours differ by 13 at least, which is 50 ms
+    of waiting: two that miss the holder at the same moment do not both take over. Equal ones are
+    told apart by their addresses (RFC 3768 6.4).
+    """
+    return 100 + int(IPv4Address(address)) * 13 % 150
+
+
+def _wanted(plan: Plan) -> VipSpec:
+    vip = plan.spec.front_doors.vip
+    if vip is None:
+        msg = "the config has no frontDoors.vip"
+        raise ValueError(msg)
+    return vip

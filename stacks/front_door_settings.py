@@ -1,0 +1,61 @@
+"""Config section of the doors by which clients outside reach the cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from stacks.fields import Cidr, DnsLabel, Interface, Ipv4, Port, Section
+
+
+class VipSpec(Section):
+    address: Ipv4 = Field(
+        description="free address of the masters' network; one master at a time has it"
+    )
+    # Not the API's own: API servers listen on that one at every address of their machine.
+    port: Port = Field(8443, description="port of the API there; HAProxy of the holder answers")
+    subnet: Cidr | None = Field(
+        None,
+        description="network in which it and all masters lie; default: that of the lab, else the "
+        "/24 around the address",
+    )
+    interface: Interface = Field(
+        "eth0", description="of every master: the interface that has the machine's address"
+    )
+    router_id: Annotated[int, Field(ge=1, le=255)] = Field(
+        51, description="VRRP's number of it, which nothing else in that network may have"
+    )
+    failover: Literal["keepalived", "own"] = Field(
+        "keepalived",
+        description="who moves the address: keepalived on the masters, or something of your own; "
+        "HAProxy of every master answers at it in both cases",
+    )
+
+
+class EtcdDoorSpec(Section):
+    pools: tuple[DnsLabel, ...] = Field(
+        description="pools on whose nodes HAProxy leads 127.0.0.1 to etcd's members; those with a "
+        "member of their own have one there anyway"
+    )
+    port: Port = Field(2379, description="port of it at 127.0.0.1")
+
+
+class FrontDoorsSpec(Section):
+    vip: VipSpec | None = Field(
+        None, description="virtual IP: an address that outlives every single master"
+    )
+    etcd: EtcdDoorSpec | None = Field(
+        None, description="etcd at 127.0.0.1 of some nodes, for programs that know no members"
+    )
+    verify: Literal["here", "masters", "none"] = Field(
+        "none",
+        description="from where every up asks for the API at cluster.endpoint before it counts as "
+        "done: here (the computer that runs pulumi), masters (the first of them), none",
+    )
+    dns: Literal["unmanaged", "none"] = Field(
+        "none",
+        description="unmanaged: the name in cluster.endpoint leads to the VIP, or by turns to the "
+        "masters; output dnsRecords says which records it needs, and every up looks at them; none: "
+        "nobody looks",
+    )

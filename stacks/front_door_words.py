@@ -1,0 +1,26 @@
+"""The virtual IP in words: who stands by for it, where it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stacks.actions import Action
+
+
+def stands_by(vip: str) -> Action:
+    """A machine that can hold it from now on."""
+    return Action(phase="vip", text=f"stand by for the VIP {vip}")
+
+
+def moved(was: Mapping[str, str] | None, now: Mapping[str, str]) -> Action:
+    """The values of the vip phase then, None if there was none, and now."""
+    if was is None:
+        return stands_by(now["VIP"])
+    text = f"VIP {was['VIP']} -> {now['VIP']}: who knows the old one only loses the API"
+    return Action(phase="vip", text=text)
+
+
+def given_up(was: Mapping[str, str]) -> Action:
+    """Nobody holds it any more."""
+    text = f"keepalived stops: the VIP {was['VIP']} is nobody's, and who uses it loses the API"
+    return Action(phase="node", text=text)
