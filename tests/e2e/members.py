@@ -73,7 +73,7 @@ def problems(found: Sequence[Look]) -> list[str]:
         if sum(not member.votes for member in look.members) > 1
     ]
     out += [
-        f"several members changed between {earlier} and {later}"
+        f"several votes changed between {earlier} and {later}"
         for earlier, later in itertools.pairwise(good)
         if len(_changed(earlier, later)) > 1 and later.end_ms - earlier.start_ms <= _NEXT_MS
     ]
@@ -81,10 +81,8 @@ def problems(found: Sequence[Look]) -> list[str]:
 
 
 def _changed(earlier: Look, later: Look) -> set[str]:
-    """Ids that came, went or got a vote."""
-    before = {(member.id, member.votes) for member in earlier.members}
-    after = {(member.id, member.votes) for member in later.members}
-    return {id_ for id_, _ in before ^ after}
+    """Ids that got a vote, or have none any more. Learners count for no quorum: one may give way to another."""
+    return {member.id for member in earlier.voters} ^ {member.id for member in later.voters}
 
 
 def _without_quorum(found: Sequence[Look]) -> Iterator[str]:

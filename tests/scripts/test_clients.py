@@ -29,7 +29,8 @@ if fate.endswith("!"):
     fate = fate[:-1]
 body, status = json.loads(data) if data else {}, 200
 if member_list:
-    answer = {"members": [{"name": "a", "clientURLs": ["https://a:1"]}, {"name": "b", "clientURLs": ["https://b:1"], "isLearner": True}]}
+    voters = [{"name": door[0], "clientURLs": [f"https://{door}"]} for door in (here / "voters").read_text().split()]
+    answer = {"members": [*voters, {"name": "c", "clientURLs": ["https://c:1"], "isLearner": True}]}
 elif new:
     answer, status = {}, 409
 elif fate == "none":
@@ -60,8 +61,10 @@ sys.exit(0 if status else 28)
 """
 
 
-def counted(folder: Path, kind: str, plan: str, *, doors: str = "a:1 b:1") -> list[Attempt]:
-    """The history of a client to whose reads and writes this happens, in turn."""
+def counted(
+    folder: Path, kind: str, plan: str, *, doors: str = "a:1 b:1", voters: str = "a:1 b:1"
+) -> list[Attempt]:
+    """The history of a client to whose reads and writes this happens, in turn; `voters` is what etcd says."""
     (folder / "bin").mkdir()
     (folder / "bin/curl").write_text(CURL)
     (folder / "bin/curl").chmod(0o755)
@@ -69,6 +72,7 @@ def counted(folder: Path, kind: str, plan: str, *, doors: str = "a:1 b:1") -> li
     (folder / "store").write_text(f'{{"n": 0, "version": {first}}}')
     (folder / "plan").write_text(plan)
     (folder / "doors").write_text(f"{doors}\n")
+    (folder / "voters").write_text(voters)
     (folder / "key").write_text("count")
     (folder / "pause").write_text("0")
     done = subprocess.run(
@@ -130,8 +134,17 @@ def test_at_the_end_it_reads_until_there_is_an_answer(tmp_path: Path) -> None:
 
 
 def test_a_client_of_etcd_follows_those_that_vote(tmp_path: Path) -> None:
-    counted(tmp_path, "etcd", " ".join(["ok"] * 9 + ["ok!"]))
+    counted(tmp_path, "etcd", " ".join(["ok"] * 9 + ["ok!"]), voters="a:1")
     assert (tmp_path / "doors").read_text() == "a:1\n"
+
+
+def test_a_client_of_etcd_without_an_answer_asks_who_is_left(tmp_path: Path) -> None:
+    found = counted(tmp_path, "etcd", "ok none ok ok ok!", doors="a:1 d:1", voters="b:1")
+    assert words(found)[:3] == [
+        "read 200 None 0 a:1",
+        "write 000 0 1 a:1",
+        "write 200 0 1 b:1",
+    ]
 
 
 def test_looks_at_members_tell_who_votes_and_who_is_silent(tmp_path: Path) -> None:

@@ -73,20 +73,25 @@ operate() {
     printf '%s %s %s %s %s %s %s %s\n' "$operation" "$1" "$start" "$end" "$status" "$base" "$wanted" "$at"
     if answered; then return 0; fi
     turn=$((turn + 1))
+    if [[ $kind == etcd ]]; then follow_members; fi
   done
   return 1
 }
 
-# A client of etcd asks all members that vote in turn, and follows who they are.
+# A client of etcd asks all members that vote in turn, and follows who they are: now and then, and where one has no answer.
 follow_members() {
-  local doors
-  turn=$((turn + 1))
-  if ((operation % 10 > 1)); then return; fi
-  door
-  ask -d '{}' "https://$REPLY/v3/cluster/member/list"
-  if [[ $status != 200 ]]; then return; fi
-  doors=$(field '[.members[] | select((.isLearner | not) and .name) | .clientURLs[0][8:]] | join(" ")')
-  if [[ -n $doors ]]; then printf '%s\n' "$doors" >"$folder/doors"; fi
+  local doors tries
+  read -ra doors <"$folder/doors"
+  for ((tries = 0; tries < ${#doors[@]}; tries++)); do
+    door
+    ask -d '{}' "https://$REPLY/v3/cluster/member/list"
+    if [[ $status == 200 ]]; then
+      field '[.members[] | select((.isLearner | not) and .name) | .clientURLs[0][8:]] | join(" ")' >"$folder/doors.new"
+      if [[ -s $folder/doors.new ]]; then mv "$folder/doors.new" "$folder/doors"; fi
+      return
+    fi
+    turn=$((turn + 1))
+  done
 }
 
 main() {
@@ -98,7 +103,10 @@ main() {
   done
   while [[ ! -e $folder/stop ]]; do
     if operate read; then operate write || true; fi # a failure is told, and the next read tells what became of it
-    if [[ $kind == etcd ]]; then follow_members; fi
+    if [[ $kind == etcd ]]; then
+      turn=$((turn + 1))
+      if ((operation % 10 < 2)); then follow_members; fi
+    fi
     sleep "$pause"
   done
   # What was acknowledged has to be there in the end.

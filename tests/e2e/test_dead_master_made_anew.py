@@ -1,0 +1,49 @@
+"""Story: the bootstrap master, which leads etcd, dies and is made anew under its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e import config, pods
+from tests.e2e.assertions import assert_sound
+from tests.e2e.load import Load
+from tests.e2e.stack import Stack
+
+NAME = "test-anew"
+ALL = {"master-1", "master-2", "master-3", "worker-1"}
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    wanted = config.lab(NAME, "10.93.34.0/24", masters=3, workers=1)
+    with Stack("dead_master_made_anew", wanted) as stack:
+        yield stack
+
+
+def test_a_dead_master_is_made_anew_under_its_name(stack: Stack) -> None:
+    stack.up()
+    pods.deploy(stack)
+    stack.make_leader("master-1")
+    before = _member_id(stack, "master-1")
+    with pods.untouched(stack, ALL - {"master-1"}):
+        stack.node("master-1").kill()
+        stack.set_nodes({"master-1": {"generation": 2}})
+        with Load(stack, "made anew") as load:
+            update = stack.up()
+        stack.wait_healthy(ALL, limit_s=60)
+    stack.measured(f"a dead bootstrap master made anew: {update.seconds:.0f} s")
+    load.assert_unharmed()
+    assert _member_id(stack, "master-1") != before
+    pods.wait_running(stack)
+
+
+def test_the_cluster_is_sound(stack: Stack) -> None:
+    assert_sound(stack)
+
+
+def _member_id(stack: Stack, name: str) -> str:
+    rows = stack.members()[0].etcdctl("member list -w simple").splitlines()
+    (found,) = [row.split(", ")[0] for row in rows if row.split(", ")[2] == name]
+    return found
