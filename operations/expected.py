@@ -35,6 +35,7 @@ class Expected:
     certificates: Mapping[str, Renewal]
     scripts: Mapping[str, str]  # SHA-256 by file name
     applied: str  # what the node announces; empty: not known here
+    vip: str  # address that it may hold; empty: none
 
     def owns(self, owner: str) -> bool:
         """Whether a machine with that mark is this node."""
@@ -62,6 +63,7 @@ def of(plan: Plan, node: Node, *, files: Mapping[str, File], ca: str, cluster_id
         certificates=_certificates(plan, node),
         scripts=_scripts(),
         applied=_applied(plan, node, files, ca),
+        vip=plan.vip.partition(":")[0] if node in plan.holders else "",
     )
 
 

@@ -90,6 +90,7 @@ class Machine:
     disk_total_kib: int | None
     balancer: Mapping[str, str]  # HAProxy's word by master: UP, DOWN ...
     balancer_error: str
+    has_vip: bool | None  # None: not asked
     readyz: str  # ok, or what is wrong; empty: not asked
     etcd: MemberStatus | None
     etcd_error: str
@@ -179,6 +180,7 @@ def _machine(rows: _Rows) -> Machine:
         disk_total_kib=int(total) if total else None,
         balancer=balancer,
         balancer_error=refused,
+        has_vip=_one(rows, "vip") == "1" if "vip" in rows else None,
         readyz=_one(rows, "readyz"),
         etcd=_status(status) if status is not None else None,
         etcd_error=said if status is None else "",

@@ -165,8 +165,30 @@ def serves(name: str, findings: Findings) -> bool:
     return found is not None and found.readyz == "ok"
 
 
+def holders(plan: Plan, findings: Findings) -> tuple[str, ...]:
+    """Names of the masters that say they have the virtual IP."""
+    told = ((node.name, findings.machines[node.name].machine) for node in plan.holders)
+    return tuple(name for name, found in told if found is not None and found.has_vip)
+
+
+def _virtual_ip(plan: Plan, findings: Findings) -> Iterator[Difference]:
+    """One master has it, and no other."""
+    found, vip = holders(plan, findings), plan.vip
+    if not plan.holders or len(found) == 1:
+        return
+    reached = all(findings.machines[node.name].machine is not None for node in plan.holders)
+    if not found and not reached:
+        return  # who has it may be one that was not reached, which is told
+    where = f"is on {', '.join(found)} at once" if found else "is on no master"
+    do = "journalctl -u keepalived there tells why"
+    if found:
+        do += "; is protocol 112 (VRRP) let through between them?"
+    yield Difference(kind="virtual-ip", subject=vip, text=f"virtual IP {vip} {where}", do=do)
+
+
 def of_cluster(plan: Plan, findings: Findings) -> Iterator[Difference]:
     """What belongs to no node of the plan."""
+    yield from _virtual_ip(plan, findings)
     listed = members(findings)
     wanted = {peer_url(node) for node in plan.etcd}
     if listed is None:

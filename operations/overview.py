@@ -56,6 +56,7 @@ class Overview:
     etcd: Etcd
     balancers: int  # that told their view
     down: Mapping[str, tuple[str, ...]]  # master -> nodes whose HAProxy does not find it up
+    holders: tuple[str, ...]  # of the virtual IP, of those that told
     first_to_end: Ending | None
 
 
@@ -83,6 +84,7 @@ def of(seen: Look) -> Overview:
         etcd=_etcd(plan, findings),
         balancers=len(told),
         down={name: nodes for name, nodes in down.items() if nodes},
+        holders=membership.holders(plan, findings),
         first_to_end=_first_to_end(findings),
     )
 

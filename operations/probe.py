@@ -94,9 +94,11 @@ def values(node: Node, wanted: Expected) -> dict[str, str]:
     ask += ["balancer"] if node.in_kubernetes else []
     ask += ["master"] if node.is_master else []
     ask += ["member"] if node.is_etcd else []
+    ask += ["vip"] if wanted.vip else []
     return {
         "ASK": " ".join(ask),
         "ADDRESS": node.address,
+        "VIP": wanted.vip,
         "FILES": "\n".join(wanted.files),
         "CERTIFICATES": "\n".join(wanted.certificates),
         "UNITS": " ".join(wanted.units),

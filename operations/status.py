@@ -48,6 +48,7 @@ def screen(seen: Look) -> list[str]:
         "",
         etcd(seen.plan, view.etcd),
         _balancers(seen.plan, view),
+        *_virtual_ip(seen.plan, view),
         _first_to_end(view, seen.now),
         backups.line(seen.plan, seen.findings, seen.now),
         _plan(seen),
@@ -154,6 +155,12 @@ def _balancers(plan: Plan, view: Overview) -> str:
         return f"{asked} find every master up" if view.balancers else f"{asked} tell their state"
     words = [f"{master} is down for {_few(names)}" for master, names in view.down.items()]
     return f"{asked} tell: {'; '.join(words)}"
+
+
+def _virtual_ip(plan: Plan, view: Overview) -> Iterator[str]:
+    if plan.holders:
+        many = " AT ONCE" if len(view.holders) > 1 else ""
+        yield f"virtual IP: {plan.vip} is on {', '.join(view.holders) or 'NO MASTER'}{many}"
 
 
 def _few(names: Sequence[str]) -> str:

@@ -30,6 +30,9 @@ def document(seen: Look) -> dict[str, object]:
             "told": view.balancers,
             "down": {master: list(nodes) for master, nodes in view.down.items()},
         },
+        "virtualIp": {"address": seen.plan.vip, "holders": list(view.holders)}
+        if seen.plan.holders
+        else None,
         "firstCertificateToEnd": None
         if first is None
         else {

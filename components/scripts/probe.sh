@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Tells what is on this machine, and changes nothing: writes no file, starts nothing, holds no lock. Every question has a limit, and one that
 # fails is an answer too. `make drift` and `make status` run it over plain SSH; operations/facts.py reads the lines: a word, its fields, tabs between.
-# Values: ASK (words: machine, balancer, master, member; or cluster, which any master answers), ADDRESS; lists, a line each: FILES (paths),
+# Values: ASK (words: machine, balancer, master, member, vip; or cluster, which any master answers), ADDRESS, VIP (address); lists, a line each: FILES (paths),
 #   CERTIFICATES (paths of PEM files and kubeconfigs); words: UNITS, PROGRAMS, ARTEFACTS (names of marks), SETTLED (names of marks), SCRIPTS (file names).
 say() { # say WORD FIELD...
   local fields=("${@//[$'\t\n']/ }") IFS=$'\t'
@@ -160,6 +160,13 @@ apiserver() {
   say readyz "$(reason "$answer")"
 }
 
+# Whether this machine has the virtual IP just now.
+vip() {
+  local has=0
+  if [[ $(ip -o -4 addr show) == *" $VIP/"* ]]; then has=1; fi
+  say vip "$has"
+}
+
 # etcdctl prints one line of JSON, warnings beside it, or why there is no answer.
 member() {
   local word answer
@@ -214,6 +221,7 @@ main() {
         disk
         ;;
       balancer) balancer ;;
+      vip) vip ;;
       master)
         compare static-pods "$STATE/static-pods.sums"
         apiserver

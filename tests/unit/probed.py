@@ -120,6 +120,8 @@ def machine(plan: Plan, node: Node, wanted: Expected, edits: Edits) -> str:
         *(line("balancer", name, "UP") for name in masters if node.in_kubernetes),
         *([line("sums", "static-pods", "kept"), line("readyz", "ok")] if node.is_master else []),
     ]
+    if wanted.vip:
+        lines.append(line("vip", 1 if node.name == plan.masters[0].name else 0))
     if node.is_etcd:
         lines.append(line("etcd-status", member_status(plan, node.name)))
         lines.append(line("etcd-list", member_list(plan, *(one.name for one in plan.etcd))))

@@ -191,7 +191,7 @@ def test_programs_get_the_same_in_stable_keys() -> None:
     assert told["firstCertificateToEnd"]["days"] == 300
     assert sorted(told) == [
         "api", "away", "cluster", "clusterDifferences", "differences", "endpoint", "etcd",
-        "firstCertificateToEnd", "kubernetes", "lastBackup", "loadBalancers", "nodes", "notApplied", "stack",
+        "firstCertificateToEnd", "kubernetes", "lastBackup", "loadBalancers", "nodes", "notApplied", "stack", "virtualIp",
     ]  # fmt: skip
 
 
@@ -206,3 +206,34 @@ def test_the_last_backup_is_told_to_people_and_programs() -> None:
     none = look(PLAN, {"master-3": {"backup": None}})
     assert "backups: NONE yet (every 6 h)" in status.screen(none)
     assert document(none)["lastBackup"] is None
+
+
+WITH_VIP = planned(lab({"frontDoors.vip": {"address": "10.92.0.5"}}))
+VIP = "10.92.0.5:8443"
+
+
+@pytest.mark.parametrize(
+    ("masters", "told"),
+    [
+        ({}, "is on master-1"),
+        ({"master-1": {"vip": line("vip", 0)}}, "is on NO MASTER"),
+        ({"master-3": {"vip": line("vip", 1)}}, "is on master-1, master-3 AT ONCE"),
+    ],
+)
+def test_who_has_the_virtual_ip(masters: dict[str, dict[str, str | None]], told: str) -> None:
+    seen = look(WITH_VIP, masters)
+    assert f"virtual IP: {VIP} {told}" in status.screen(seen)
+    assert bool(masters) == any(one.kind == "virtual-ip" for one in seen.report.cluster)
+    asked = document(seen)["virtualIp"]
+    assert isinstance(asked, dict)
+    assert asked["address"] == VIP
+
+
+def test_a_virtual_ip_that_a_master_may_have_that_was_not_reached() -> None:
+    seen = look(WITH_VIP, {"master-1": "No route to host"})
+    assert not [one for one in seen.report.cluster if one.kind == "virtual-ip"]
+
+
+def test_without_one_nothing_is_said_of_it() -> None:
+    assert not [text for text in status.screen(look(PLAN)) if "virtual IP" in text]
+    assert document(look(PLAN))["virtualIp"] is None
