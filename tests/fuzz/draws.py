@@ -180,6 +180,15 @@ def _one_pool(dice: Dice, _: Draw) -> object:
     return [dice.one_of(("worker", "gpu", "x"))]
 
 
+def _free_address(dice: Dice, _: Draw) -> object:
+    """Of the lab's subnet, or of the first pool of adopted machines (clusters.py)."""
+    return dice.one_of(("10.92.3.250", "192.168.0.250", "192.168.0.250", "10.92.3.250", "10.1.2.3"))
+
+
+def _subnet_of_all(dice: Dice, by_type: Draw) -> object:
+    return "192.168.0.0/16" if dice.chance(80) else by_type(dice)
+
+
 def _canary(dice: Dice, _: Draw) -> object:
     if dice.chance(50):
         return {"count": dice.between(1, 3)}
@@ -195,8 +204,11 @@ def _waves(dice: Dice, _: Draw) -> object:
 _BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
     ("AuditSpec", "policy"): _policy,
     ("ControlPlaneSpec", "admission_plugins"): _plugins,
+    ("EtcdDoorSpec", "pools"): _one_pool,
     ("NodeSpec", "state"): _state,
     ("Spec", "allow"): _allow,
+    ("VipSpec", "address"): _free_address,
+    ("VipSpec", "subnet"): _subnet_of_all,
     ("NodeGroupSpec", "nodes"): _one_worker,
     ("NodeGroupSpec", "pools"): _one_pool,
     ("CanarySpec", "nodes"): _one_worker,
