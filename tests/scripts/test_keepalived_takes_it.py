@@ -1,0 +1,68 @@
+"""keepalived itself, as it lies in the machine image, takes every configuration that is made, and no rubbish."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+
+import pytest
+
+from stacks.files.keepalived import CHECK, VRRP_FILE, holder
+from tests.e2e import lab
+from tests.unit import files_examples
+
+pytestmark = pytest.mark.lab
+
+_TEST = f"""
+cat >/etc/keepalived/keepalived.conf
+mkdir -p /etc/kube-ha
+echo 'auth_pass abcd1234' >{VRRP_FILE}
+printf '#!/bin/sh\\n' >{CHECK}
+chmod 755 {CHECK}
+exec keepalived -t 2>&1
+"""
+
+
+def taken(text: str) -> tuple[bool, str]:
+    """Whether `keepalived -t` ends well, and what it says."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    limits = ["--ulimit", f"nofile={files}:{files}", "--ulimit", "nproc=32768:32768"]
+    image = "localhost/kube-ha-lab:current"
+    done = subprocess.run(
+        lab.engine_command("run", "--rm", "-i", *limits, image, "bash", "-c", _TEST),
+        cwd=lab.ROOT,
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("masters", [1, 3, 7])
+def test_it_takes_what_is_made(masters: int) -> None:
+    plan = files_examples.lab(masters, frontDoors={"vip": {"address": "10.92.0.5"}})
+    for node in {plan.masters[0], plan.masters[-1]}:
+        good, said = taken(holder(plan, node))
+        assert good, said
+        assert said.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "said"),
+    [
+        ("vrrp_instance", "vrrp_insistence", "Unknown keyword"),
+        (
+            "interface eth0",
+            "interface nope0",
+            "interface nope0 for vrrp_instance dev doesn't exist",
+        ),
+        ("virtual_router_id 51", "virtual_router_id 999", "VRID"),
+    ],
+)
+def test_it_refuses_rubbish(good: str, bad: str, said: str) -> None:
+    plan = files_examples.lab(frontDoors={"vip": {"address": "10.92.0.5"}})
+    fine, told = taken(holder(plan, plan.masters[0]).replace(good, bad))
+    assert not fine
+    assert said in told
