@@ -1,0 +1,163 @@
+"""Story: three masters share a virtual IP; its holder dies, its HAProxy dies, reloads and gets rubbish, the API behind it fails."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e import config
+from tests.e2e.holders import Holders
+from tests.e2e.load import Load
+from tests.e2e.stack import Stack
+from tests.e2e.waiting import wait_for
+
+ADDRESS = "10.93.61.5"
+DOOR = f"{ADDRESS}:8443"
+MASTERS = ("master-1", "master-2", "master-3")
+NODES = {*MASTERS, "worker-1"}
+MOVES_WITHIN_MS = 5000
+# A client that dials a dead machine tries again after 1, 2 and 4 s: the third time it may be the next holder.
+SERVES_AGAIN_MS = 10_000
+RELOADS = 10
+PHASE = "bash /root/.kube-ha/scripts/run.sh"
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    wanted = config.lab("test-vip", "10.93.61.0/24", masters=3, workers=1)
+    wanted["frontDoors"] = {"vip": {"address": ADDRESS}}
+    with Stack("virtual_ip", wanted) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def holders(stack: Stack) -> Iterator[Holders]:
+    stack.up()
+    with Holders([stack.node(name) for name in MASTERS], ADDRESS) as holders:
+        yield holders
+
+
+def test_clients_outside_go_by_it_from_the_first_day(stack: Stack, holders: Holders) -> None:
+    assert stack.output("endpoint") == f"https://{DOOR}"
+    holders.wait_for_one()
+    assert set(stack.ready()) == NODES  # by the kubeconfig's own context
+
+
+def test_rubbish_never_replaces_what_runs(stack: Stack, holders: Holders) -> None:
+    holder = stack.node(holders.wait_for_one())
+    files, processes = holder.files(), holder.processes()
+    for phase, good, bad, said in (
+        ("vip", "interface eth0", "interface nope0", "keepalived refuses"),
+        ("vip", "vrrp_instance", "vrrp_insistence", "keepalived refuses"),
+        ("node", "balance random", "balance by-magic", "HAProxy refuses"),
+    ):
+        stdin = _stdin(stack, f"{stack.lab}-{holder.name}-{phase}").replace(good, bad)
+        holder.put("/run/kube-ha-test-values", stdin)
+        told = holder.run(f"{PHASE} {phase} </run/kube-ha-test-values 2>&1 || echo exit $?")
+        assert said in told, told
+        assert "exit 1" in told, told
+    kept = {path: text for path, text in holder.files().items() if not path.endswith(".new")}
+    assert kept == files
+    assert holder.processes() == processes
+    assert holders.now() == [holder.name]
+
+
+def test_ten_reloads_of_haproxy_lose_no_connection(stack: Stack, holders: Holders) -> None:
+    holder = stack.node(holders.wait_for_one())
+    with Load(stack, "ten reloads", outside=[DOOR]) as load:
+        for _ in range(RELOADS):
+            holder.run("systemctl reload haproxy")
+            time.sleep(0.5)  # the clients ask several times between two of them
+    load.assert_unharmed()
+    seen = load.seen()["API from outside"]
+    assert seen.failed == 0, seen
+    assert holders.moves()[-1] == holder.name
+
+
+def test_an_api_that_fails_does_not_move_it(stack: Stack, holders: Holders) -> None:
+    before = holders.moves()
+    unready = "curl -s -o /dev/null -w '%{http_code}' --max-time 5 --cacert /etc/kube-ha/ca.crt"
+    for name in MASTERS[:2]:
+        stack.node(name).run("systemctl stop etcd")
+    try:
+        wait_for(
+            "no API server ready",
+            lambda: "" if _status(stack, unready) != "200" else "it is",
+            limit_s=60,
+        )
+        time.sleep(8)  # twice what it takes to move
+        assert holders.moves() == before
+        assert holders.now() == before[-1:]
+    finally:
+        for name in MASTERS[:2]:
+            stack.node(name).run("systemctl start etcd")
+    stack.wait_healthy(NODES)
+    assert holders.moves() == before
+
+
+def _status(stack: Stack, curl: str) -> str:
+    return stack.node("worker-1").asked(f"{curl} https://127.0.0.1:3446/readyz").strip()
+
+
+def test_haproxy_that_dies_on_the_holder(stack: Stack, holders: Holders) -> None:
+    holder = stack.node(holders.wait_for_one())
+    with Load(stack, "proxy dies", outside=[DOOR]) as load:
+        holder.run("systemctl kill -s KILL haproxy")  # systemd starts it again
+        wait_for(
+            "HAProxy again",
+            lambda: "" if holder.asked("systemctl is-active haproxy").strip() == "active" else "no",
+            limit_s=30,
+        )
+        time.sleep(3)
+        holder = stack.node(holders.wait_for_one())
+        before = holders.moves()
+        holder.run("systemctl stop haproxy")  # and this time it stays away
+        moved_to = holders.wait_for_one(but=holder.name)
+        holder.run("systemctl start haproxy")
+        time.sleep(8)
+        assert holders.moves() == [*before, moved_to]
+    stack.measured(f"HAProxy of the holder stopped: VIP away for {_gap(holders)} ms")
+    _assert_served_again(load)
+
+
+def test_machine_that_dies_while_it_holds_it(stack: Stack, holders: Holders) -> None:
+    before = holders.moves()
+    holder = stack.node(holders.wait_for_one())
+    with Load(stack, "holder dies", outside=[DOOR]) as load:
+        holder.kill()
+        moved_to = holders.wait_for_one(but=holder.name)
+        time.sleep(3)
+    _assert_served_again(load)
+    holder.start()
+    holders.watch(holder)
+    stack.wait_healthy(NODES)
+    time.sleep(5)
+    assert holders.moves() == [*before, moved_to], "it must not move again when the machine returns"
+    # What the dead one saw last lies on its disk.
+    stack.measured(f"machine of the holder killed: VIP away for at most {_gap(holders)} ms")
+
+
+def _assert_served_again(load: Load) -> None:
+    """By the one door that was away for a moment: nothing acknowledged is lost, and it serves again in time."""
+    seen = load.seen()["API from outside"]
+    assert (seen.lost, seen.stale) == (0, 0), seen
+    assert max(seen.reads_gap_ms, seen.writes_gap_ms) < SERVES_AGAIN_MS, seen
+
+
+def _gap(holders: Holders) -> int:
+    """The longest that nobody had it. Two never had it."""
+    assert holders.longest_overlap_ms() == 0, holders.holds()
+    gap = holders.longest_gap_ms()
+    assert gap < MOVES_WITHIN_MS, holders.holds()
+    return gap
+
+
+def _stdin(stack: Stack, name: str) -> str:
+    """The values of a command, as the state holds them."""
+    (found,) = [one for one in stack.resources() if str(one["urn"]).endswith(f"::{name}")]
+    inputs = found["inputs"]
+    assert isinstance(inputs, dict)
+    text = inputs["stdin"]
+    return str(text)
