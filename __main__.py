@@ -5,9 +5,8 @@ import sys
 
 import pulumi
 
-from components import last_applied, outputs
+from components import last_applied, machines, outputs
 from components.cluster import Cluster, ClusterArgs
-from components.machines import adopted, lab
 from components.pki import Pki
 from stacks import artifacts, report, stack_file, text, transition
 from stacks.plan import plan
@@ -28,11 +27,14 @@ pulumi.info(report.as_text(report.report(before, wanted, verdict)))
 for path, warning in (*wanted.warnings, *verdict.warnings):
     pulumi.warn(f"{path}: {warning}")
 
+made = machines.of(wanted)
 args = ClusterArgs(
     plan=wanted,
     files=files,
-    machine=(lab.Lab if wanted.in_lab else adopted.Adopted)(wanted).machine,
+    machine=made.machine,
     pki=Pki(f"{wanted.spec.cluster.name}-pki", wanted),
     before=before,
 )
+if made.api_address is not None:
+    pulumi.export("apiAddress", made.api_address)
 outputs.export(Cluster(wanted.spec.cluster.name, args), args, last)

@@ -268,7 +268,7 @@ class Cluster(ComponentResource):
         opts = after(machine.exists, parent=self)
         stopped: list[Resource] = []
         for node in self._plan.away:
-            if node.state == "lost" and not self._plan.in_lab:
+            if node.state == "lost" and not self._plan.made:
                 forget(f"{self._name}-{node.name}-preflight", machine, opts=opts)
             elif node.state == "decommissioned":
                 self.machines[node.name] = self._args.machine(node, None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pulumi
-from pulumi import Output
+from pulumi import Input, Output
+from pulumi_command import remote
 
 from components import last_applied
 from components.cluster import Cluster, ClusterArgs
@@ -135,15 +136,28 @@ def _kubeconfig(pki: Pki, plan: Plan) -> Output[str]:
 
 
 def _ssh(cluster: Cluster) -> Output[dict[str, dict[str, object]]]:
-    """By node name: host, port, user, privateKey, hostKey, as the commands use them."""
-    known = {
-        name: Output.all(
-            host=machine.connection.host,
-            port=machine.connection.port,
-            user=machine.connection.user,
-            privateKey=machine.connection.private_key,
-            hostKey=machine.connection.host_key,
-        )
-        for name, machine in cluster.machines.items()
-    }
+    """By node name: host, port, user, privateKey, hostKey, as the commands use them.
+
+    With a jump host before it, the same of that one as `bastion`.
+    """
+    known = {}
+    for name, machine in cluster.machines.items():
+        facts = _hop(machine.connection)
+        jump = machine.connection.proxy
+        # A mapping in its place comes from no provider of machines here.
+        if isinstance(jump, remote.ProxyConnectionArgs):
+            facts["bastion"] = Output.all(**_hop(jump))
+        known[name] = Output.all(**facts)
     return Output.all(**known)
+
+
+def _hop(
+    connection: remote.ConnectionArgs | remote.ProxyConnectionArgs,
+) -> dict[str, Input[object]]:
+    return {
+        "host": connection.host,
+        "port": connection.port,
+        "user": connection.user,
+        "privateKey": connection.private_key,
+        "hostKey": connection.host_key,
+    }

@@ -104,13 +104,17 @@ def _of_outputs(ssh: object) -> dict[str, Target]:
     found = ssh if isinstance(ssh, dict) else {}
     return {
         str(name): Target(
-            hop=Hop(
-                address=str(facts["host"]),
-                port=int(facts.get("port") or 22),
-                user=str(facts["user"]),
-                host_key=str(facts["hostKey"]),
-                key=str(facts["privateKey"]),
-            )
+            hop=_hop(facts), bastion=_hop(facts["bastion"]) if facts.get("bastion") else None
         )
         for name, facts in found.items()
     }
+
+
+def _hop(facts: Mapping[str, str | int | None]) -> Hop:
+    return Hop(
+        address=str(facts["host"]),
+        port=int(facts.get("port") or 22),
+        user=str(facts["user"]),
+        host_key=str(facts["hostKey"]),
+        key=str(facts["privateKey"]),
+    )

@@ -61,7 +61,7 @@ def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
             text = "stop everything of ours; machine and disks stay"
             yield _leaves(name, roles, Action(phase="decommission", text=text))
         elif name in membership.going_first(before, plan):
-            release = "delete the machine" if plan.in_lab else "forget the machine, no SSH is tried"
+            release = "delete the machine" if plan.made else "forget the machine, no SSH is tried"
             actions = (Action(phase="first", text=_OUT), Action(phase="machine", text=release))
             yield NodeChange(name=name, kind="leaving", roles=roles, actions=actions)
     for name, machine in sorted(before.away.items()):
@@ -75,7 +75,7 @@ _OUT = "its etcd member and its Node are removed by those that stay"
 
 
 def _release(plan: Plan) -> Action:
-    if plan.in_lab:
+    if plan.made:
         text = "delete the machine"
     elif plan.spec.machines.on_release == "keep":
         text = "stop everything of ours; machine and disks stay"

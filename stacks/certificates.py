@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from stacks import clouds
 from stacks.plan import Node, Plan
 
 Ca = Literal["kubernetes", "etcd", "front-proxy"]
@@ -126,6 +127,7 @@ def api_names(plan: Plan, node: Node) -> tuple[str, ...]:
         # and in every certificate it would renew them all when that master changes.
         *([plan.endpoint.rpartition(":")[0]] if plan.spec.cluster.endpoint else []),
         *([plan.spec.front_doors.vip.address] if plan.spec.front_doors.vip else []),
+        *clouds.balancer_addresses(plan.spec),
         *plan.spec.control_plane.cert_sans,
     )
 

@@ -21,7 +21,11 @@ NO_HOST_KEY = (
 
 def problems(spec: Spec, places: Sequence[Place]) -> list[Problem]:
     """Addresses that no machine can have here, or that lead elsewhere than they are to."""
-    own = _lab_addresses(spec) if spec.machines.provider == "lab" else _adopted(spec, places)
+    own: list[Problem] = []  # in a cloud said by check_clouds
+    if spec.machines.provider == "lab":
+        own = _lab_addresses(spec)
+    elif spec.machines.provider == "adopt":
+        own = _adopted(spec, places)
     return [*own, *_endpoint(spec, places)]
 
 

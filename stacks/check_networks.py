@@ -35,6 +35,10 @@ def _networks(spec: Spec) -> list[Problem]:
     ]
     if spec.machines.provider == "lab":
         named.append(("machines.lab.subnet", IPv4Network(spec.machines.lab.subnet)))
+    if spec.machines.provider == "gcp" and spec.machines.gcp:
+        named.append(("machines.gcp.cidr", IPv4Network(spec.machines.gcp.cidr)))
+    if spec.machines.provider == "aws" and spec.machines.aws:
+        named.append(("machines.aws.cidr", IPv4Network(spec.machines.aws.cidr)))
     out = [
         Problem(path, f"{network} overlaps {other_path} {other}; use networks of their own")
         for place, (path, network) in enumerate(named)
@@ -54,6 +58,8 @@ def _networks(spec: Spec) -> list[Problem]:
         "machines.lab.subnet": LAB_MASKS,
     }
     for path, network in named:
+        if path not in limits:
+            continue  # said by check_clouds
         low, high = limits[path]
         if not low <= network.prefixlen <= high:
             out.append(Problem(path, f"/{network.prefixlen} does not fit; use /{low} to /{high}"))

@@ -94,18 +94,24 @@ def _roles(path: str, roles: tuple[Role, ...]) -> list[Problem]:
 def _machines(path: str, pool: PoolSpec, provider: str) -> list[Problem]:
     """The lab counts its machines, adopted ones are listed."""
     out = []
-    if provider == "lab":
+    if provider != "adopt":
+        where = "in the lab" if provider == "lab" else f"on {provider}"
         if pool.hosts is not None:
-            out.append(Problem(f"{path}.hosts", "is for provider adopt; in the lab write count"))
+            out.append(Problem(f"{path}.hosts", f"is for provider adopt; {where} write count"))
         if pool.count is None:
-            out.append(Problem(f"{path}.count", "is missing; the lab makes this many machines"))
+            who = "the lab makes" if provider == "lab" else f"{provider} makes"
+            out.append(Problem(f"{path}.count", f"is missing; {who} this many machines"))
         return out
     if pool.count is not None:
-        out.append(Problem(f"{path}.count", "is for provider lab; adopted machines stand in hosts"))
+        out.append(
+            Problem(
+                f"{path}.count", "is for machines that are made; adopted machines stand in hosts"
+            )
+        )
     if pool.hosts is None:
         out.append(Problem(f"{path}.hosts", "is missing; list the machines to adopt"))
     if pool.address_offset is not None:
-        text = "is for provider lab; adopted machines have their own address"
+        text = "is for machines that are made; adopted machines have their own address"
         out.append(Problem(f"{path}.addressOffset", text))
     return out
 

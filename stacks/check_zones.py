@@ -28,6 +28,12 @@ def problems(spec: Spec, places: Sequence[Place]) -> list[Problem]:
             out.append(Problem(f"{path}.zones", text))
         if ZONE_LABEL in pool.labels and any(p.zone for p in places if p.pool == name):
             out.append(Problem(f"{path}.labels", _SAID_TWICE))
+    if spec.machines.provider == "adopt":
+        out += [
+            Problem(f"nodes.{name}.zone", "does nothing for adopted machines; write it in hosts")
+            for name, node in spec.nodes.items()
+            if node.zone
+        ]
     zoned = {place.name for place in places if place.zone}
     out += [
         Problem(f"nodes.{name}.labels", _SAID_TWICE)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from stacks import (
     check_addresses,
+    check_clouds,
     check_control_plane,
     check_front_doors,
     check_networks,
@@ -41,6 +42,7 @@ def problems(spec: Spec) -> list[Problem]:
         *check_zones.problems(spec, places),
         *check_addresses.problems(spec, places),
         *check_front_doors.problems(spec, places),
+        *check_clouds.problems(spec, places),
         *_duplicates(places),
         *_exceptions(spec, places),
         *check_settings.problems(spec),
@@ -114,6 +116,8 @@ def _machines(spec: Spec) -> list[Problem]:
         if machines.ssh != type(machines.ssh)():
             return [Problem("machines.ssh", "is for provider adopt; the lab makes its own keys")]
         return []
+    if machines.provider != "adopt":
+        return _in_cloud(spec)
     out = []
     if machines.lab != type(machines.lab)():
         out.append(Problem("machines.lab", "is for provider lab; leave it out"))
@@ -132,6 +136,19 @@ def _machines(spec: Spec) -> list[Problem]:
             )
         )
     return out
+
+
+def _in_cloud(spec: Spec) -> list[Problem]:
+    machines = spec.machines
+    usual = type(machines)(provider="lab")
+    given = {
+        "machines.lab": machines.lab != usual.lab,
+        "machines.ssh": machines.ssh != usual.ssh,
+        "machines.onRelease": machines.on_release != usual.on_release,
+        "machines.containers": machines.containers,
+    }
+    text = f"does nothing on {machines.provider}, where machines and keys are made; leave it out"
+    return [Problem(path, text) for path, said in given.items() if said]
 
 
 def _duplicates(places: Iterable[Place]) -> list[Problem]:

@@ -11,7 +11,7 @@ import base64
 import json
 from collections.abc import Mapping
 
-from stacks import phases, ports, rotation
+from stacks import clouds, phases, ports, rotation
 from stacks.artifacts import File, images
 from stacks.files import (
     apiserver,
@@ -236,6 +236,7 @@ def preflight(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[str, st
         "MIN_CPUS": "2" if node.is_master else "1",
         "MIN_MEMORY_MIB": "1700" if node.is_master else "900" if node.in_kubernetes else "400",
         "MIN_DISK_GIB": "8" if node.in_kubernetes else "4",
+        **({"MOUNT": clouds.DATA} if clouds.in_cloud(plan.spec) and node.is_etcd else {}),
         **_proxy(plan),
     }
 

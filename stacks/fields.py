@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from stacks import kubernetes_values, rollout_values, values
+from stacks import cloud_values, kubernetes_values, rollout_values, values
 
 Role = Literal["etcd", "master", "worker"]
 Arch = Literal["amd64", "arm64"]
@@ -82,6 +82,19 @@ Share = Annotated[
 Window = Annotated[
     str, AfterValidator(rollout_values.window), _text("window", rollout_values.WINDOW)
 ]
+ProjectId = Annotated[
+    str, AfterValidator(cloud_values.project), _text("project ID", cloud_values.PROJECT)
+]
+Region = Annotated[str, AfterValidator(cloud_values.region), _text("region", cloud_values.REGION)]
+CloudName = Annotated[str, AfterValidator(cloud_values.name), _text("name", cloud_values.NAME)]
+CloudLabel = Annotated[str, AfterValidator(cloud_values.label), _text("label", cloud_values.LABEL)]
+ImageName = Annotated[str, AfterValidator(cloud_values.image), _text("image", cloud_values.IMAGE)]
+InstanceType = Annotated[
+    str, AfterValidator(cloud_values.machine_type), _text("machine type", cloud_values.TYPE)
+]
+ServiceRole = Annotated[str, AfterValidator(cloud_values.role), _text("role", cloud_values.ROLE)]
+PolicyArn = Annotated[str, AfterValidator(cloud_values.policy), _text("ARN", cloud_values.ARN)]
+AwsId = Annotated[str, AfterValidator(cloud_values.aws_id), _text("ID", cloud_values.AWS_ID)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 

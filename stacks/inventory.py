@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
 
+from stacks import clouds
+
 if TYPE_CHECKING:  # spec.py runs the checks, and they ask for the places
     from stacks.fields import NodeState, Role
     from stacks.spec import HostSpec, PoolSpec, Spec
 
+_NOWHERE = IPv4Network("198.18.0.0/15")  # kept for benchmarks (RFC 2544); the config names none
+_LAST_ADDRESS = 2**32 - 1
 ZONE_LABEL = "topology.kubernetes.io/zone"  # by which the scheduler knows the zone of a node
 
 
@@ -21,12 +25,12 @@ class Place:
     path: str  # config path of the lines it comes from
     name: str
     pool: str
-    ordinal: int  # lab: from 1; adopted: the number at the end of its name, 0 without one
+    ordinal: int  # made: from 1; adopted: the number at the end of its name, 0 without one
     address: str
     zone: str | None
     state: NodeState
     generation: int
-    host: HostSpec | None  # None in the lab
+    host: HostSpec | None  # None where the machine is made
 
 
 def places(spec: Spec) -> tuple[Place, ...]:
@@ -50,17 +54,15 @@ def away(spec: Spec) -> tuple[Place, ...]:
 
 
 def _of_pool(spec: Spec, name: str, pool: PoolSpec) -> list[Place]:
-    if spec.machines.provider == "lab":
-        first = lab_base(spec, pool)
+    if spec.machines.provider != "adopt":
         return [
             Place(
                 path=f"pools.{name}.count",
                 name=f"{name}-{ordinal}",
                 pool=name,
                 ordinal=ordinal,
-                address=str(IPv4Address(first + ordinal)),
-                # By its number, so that a machine keeps its zone whatever others come and go.
-                zone=pool.zones[(ordinal - 1) % len(pool.zones)] if pool.zones else None,
+                address=_address(spec, pool, _zone(spec, name, pool, ordinal), ordinal),
+                zone=_zone(spec, name, pool, ordinal),
                 host=None,
                 state=_state(spec, f"{name}-{ordinal}"),
                 generation=_generation(spec, f"{name}-{ordinal}"),
@@ -93,12 +95,31 @@ def _generation(spec: Spec, name: str) -> int:
     return exception.generation if exception else 1
 
 
+def _zone(spec: Spec, name: str, pool: PoolSpec, ordinal: int) -> str | None:
+    """By its number, so that a machine keeps its zone whatever others come and go."""
+    exception = spec.nodes.get(f"{name}-{ordinal}")
+    if exception and exception.zone:
+        return exception.zone
+    return pool.zones[(ordinal - 1) % len(pool.zones)] if pool.zones else None
+
+
+def _address(spec: Spec, pool: PoolSpec, zone: str | None, ordinal: int) -> str:
+    network = IPv4Network(spec.machines.lab.subnet)
+    if clouds.in_cloud(spec):
+        network = clouds.subnet(spec, zone) or _NOWHERE
+    # Too many for the network are refused by the checks, which ask for the places first.
+    number = min(int(network.network_address) + offset(pool) + ordinal, _LAST_ADDRESS)
+    return str(IPv4Address(number))
+
+
 def lab_base(spec: Spec, pool: PoolSpec) -> int:
     """The address, as a number, that a lab machine's ordinal is added to."""
-    offset = pool.address_offset
-    if offset is None:
-        offset = _default_offset(pool.roles)
-    return int(IPv4Network(spec.machines.lab.subnet).network_address) + offset
+    return int(IPv4Network(spec.machines.lab.subnet).network_address) + offset(pool)
+
+
+def offset(pool: PoolSpec) -> int:
+    """What a machine's ordinal is added to, counted from the address of its network."""
+    return _default_offset(pool.roles) if pool.address_offset is None else pool.address_offset
 
 
 def _default_offset(roles: tuple[Role, ...]) -> int:

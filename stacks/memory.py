@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 
 from stacks import desired, phases, spec
 from stacks.plan import Node, Plan, plan
+from stacks.spec import Spec
 from stacks.versions import Versions
 
 FORMAT = 2  # a change of the meaning needs another number
@@ -101,10 +102,26 @@ def fixed(plan: Plan) -> dict[str, object]:
         "cluster.dnsDomain": spec.cluster.dns_domain,
         "machines.provider": spec.machines.provider,
         "machines.lab.subnet": spec.machines.lab.subnet if lab else None,
+        **_of_clouds(spec),
         "network.plugin": spec.network.plugin,
         "network.nodeCidrMask": spec.network.node_cidr_mask,
         "controlPlane.encryptSecrets": spec.control_plane.encrypt_secrets,
         "pki.caValidityHours": spec.pki.ca_validity_hours,
+    }
+
+
+def _of_clouds(spec: Spec) -> dict[str, object]:
+    gcp = spec.machines.gcp if spec.machines.provider == "gcp" else None
+    aws = spec.machines.aws if spec.machines.provider == "aws" else None
+    return {
+        "machines.gcp.project": gcp.project if gcp else None,
+        "machines.gcp.region": gcp.region if gcp else None,
+        "machines.gcp.cidr": gcp.cidr if gcp else None,
+        "machines.gcp.access": gcp.access if gcp else None,
+        "machines.aws.access": aws.access if aws else None,
+        "machines.aws.region": aws.region if aws else None,
+        "machines.aws.cidr": aws.cidr if aws else None,
+        "machines.aws.vpcId": aws.vpc_id if aws else None,
     }
 
 

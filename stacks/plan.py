@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
-from stacks import checks, inventory, versions
+from stacks import checks, clouds, inventory, versions
 from stacks.fields import NodeState
 from stacks.inventory import ZONE_LABEL, Place
 from stacks.ports import API_PORT
@@ -42,7 +42,7 @@ class Node:
     address: str  # IPv4
     arch: str  # amd64 | arm64
     zone: str | None  # what fails together: a room, a rack, a zone of a cloud
-    ssh: Ssh | None  # None in the lab: keys are made in the stack
+    ssh: Ssh | None  # None where the machine is made: keys are too
     labels: tuple[tuple[str, str], ...]  # sorted; pool, node exception and zone merged
     taints: tuple[TaintSpec, ...]
     state: NodeState = "active"
@@ -101,6 +101,16 @@ class Plan:
         return self.spec.machines.provider == "lab"
 
     @property
+    def made(self) -> bool:
+        """Machines are made and deleted by the stack; keys and connections are its own."""
+        return self.spec.machines.provider != "adopt"
+
+    @property
+    def balancer(self) -> clouds.Balancer:
+        """The cloud's load balancer before the masters."""
+        return clouds.balancer(self.spec, len(self.masters))
+
+    @property
     def containers(self) -> bool:
         """Machines are containers, of the lab or adopted: some kernel settings are out of reach."""
         return self.spec.machines.containers or self.in_lab
@@ -117,8 +127,10 @@ class Plan:
 
     @property
     def endpoint(self) -> str:
-        """`host:port` for clients outside: what the user said, the VIP, or the first master."""
+        """`host:port` for clients outside: what was said, a balancer, the VIP, or a master."""
         said = self.spec.cluster.endpoint
+        if said is None and self.balancer == "internal":
+            return f"{clouds.balancer_addresses(self.spec)[0]}:{API_PORT}"
         if said is None:
             return self.vip or f"{self.masters[0].address}:{API_PORT}"
         return said if ":" in said else f"{said}:{API_PORT}"
@@ -131,7 +143,9 @@ class Plan:
 
     @property
     def door_addresses(self) -> tuple[str, ...]:
-        """Where a name for clients outside is to lead: the VIP, else every master."""
+        """Where a name for clients outside is to lead: the VIP, a balancer, else every master."""
+        if self.balancer == "internal":
+            return clouds.balancer_addresses(self.spec)
         vip = self.spec.front_doors.vip
         return (vip.address,) if vip else tuple(node.address for node in self.masters)
 

@@ -15,6 +15,7 @@ from stacks.problems import Problem
 ALLOWABLE: Mapping[str, str] = {
     "host-key": "the machine of that name shows another SSH host key, and is the same machine",
     "leave-together": "those masters leave in one up together with workers",
+    "machine-protected": "the cloud's deletion protection was lifted from that machine by hand",
     "mass-removal": "more than half of the workers of that pool leave in one up",
     "network-backend": "pods of changed and unchanged nodes are cut off from each other for a time",
 }
@@ -31,6 +32,7 @@ NEVER: Mapping[str, str] = {
     "rebuild": "the control plane would lose two of its machines at once",
     "roles": "what a machine was made for is on its disks",
     "rotation": "nodes would refuse each other, or Secrets could not be read",
+    "zone": "a machine cannot move",
     "version": "the cluster could not be led back",
 }
 _ANY = "*"

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from stacks import checks, mending, problems, ssh_keys
+from stacks.cloud_settings import AwsSpec, DiskGib, GcpSpec
 from stacks.control_plane_settings import ControlPlaneSpec
 from stacks.fields import (
     AllowId,
@@ -25,6 +26,7 @@ from stacks.fields import (
     FilePath,
     Host,
     HostKey,
+    InstanceType,
     Ipv4,
     LabelKey,
     LabelValue,
@@ -114,10 +116,13 @@ class LabSpec(Section):
 
 
 class MachinesSpec(Section):
-    provider: Literal["lab", "adopt"] = Field(
-        description="lab: containers on this computer; adopt: machines that are there, over SSH"
+    provider: Literal["lab", "adopt", "gcp", "aws"] = Field(
+        description="lab: containers on this computer; adopt: machines that are there, over SSH; "
+        "gcp, aws: machines made in that cloud"
     )
     lab: LabSpec = Field(LabSpec(), description="settings of the lab")
+    gcp: GcpSpec | None = Field(None, description="settings of machines on Google Cloud")
+    aws: AwsSpec | None = Field(None, description="settings of machines on AWS")
     ssh: SshSpec = Field(SshSpec(), description="how adopted machines are reached")
     on_release: Literal["wipe", "keep"] = Field(
         "wipe",
@@ -149,7 +154,7 @@ class HostSpec(Section):
 class PoolSpec(Section):
     roles: tuple[Role, ...] = Field(description="what machines of the pool do")
     count: Annotated[int, Field(ge=0, le=5000)] | None = Field(
-        None, description="lab: machines <pool>-1 to <pool>-<count>"
+        None, description="lab, gcp, aws: machines <pool>-1 to <pool>-<count>"
     )
     hosts: tuple[HostSpec, ...] | None = Field(None, description="adopt: the machines")
     labels: dict[LabelKey, LabelValue] = Field(
@@ -159,11 +164,22 @@ class PoolSpec(Section):
     arch: Arch = Field("amd64", description="processor architecture of the machines")
     address_offset: Annotated[int, Field(ge=2, le=65000)] | None = Field(
         None,
-        description="lab: address = subnet + offset + ordinal; default 10 for masters, "
+        description="lab, gcp, aws: address = subnet + offset + ordinal; default 10 for masters, "
         "50 for etcd alone, 100 for workers",
     )
     zones: tuple[Zone, ...] = Field(
-        (), description="lab: zones of the machines, by turns of their numbers; as hosts' zone"
+        (),
+        description="lab, gcp, aws: zones of the machines, by turns of their numbers; as hosts' "
+        "zone",
+    )
+    machine_type: InstanceType | None = Field(
+        None, description="gcp, aws: in place of machineType there; new machines get it"
+    )
+    disk_gib: DiskGib | None = Field(
+        None, description="gcp, aws: in place of diskGib there; new machines get it"
+    )
+    etcd_disk_gib: DiskGib | None = Field(
+        None, description="gcp, aws: in place of etcdDiskGib there; new disks get it"
     )
 
 
@@ -176,6 +192,9 @@ class NodeSpec(Section):
     )
     generation: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         1, description="raise it to make the node anew under its name, on a new or wiped machine"
+    )
+    zone: Zone | None = Field(
+        None, description="lab, gcp, aws: in place of the one whose turn it is in the pool's zones"
     )
     labels: dict[LabelKey, LabelValue] = Field(
         default_factory=dict, description="added to the pool's, or in place of them"

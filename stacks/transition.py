@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stacks import membership, memory, refusals, rotation, upgrades
+from stacks import cloud_edits, membership, memory, refusals, rotation, upgrades
 from stacks.memory import Memory, UnreadableMemoryError
 from stacks.plan import Plan
 from stacks.problems import Problem
@@ -23,6 +23,14 @@ _FIXED = {
     "cluster.dnsDomain": "running pods look names up in it",
     "machines.provider": "machines cannot change their kind",
     "machines.lab.subnet": "machines have their addresses of it",
+    "machines.gcp.access": "machines that are there have a public address, or have none",
+    "machines.aws.access": "machines that are there have a public address, or have none",
+    "machines.gcp.project": "machines are made in it",
+    "machines.gcp.region": "machines and their addresses are of it",
+    "machines.gcp.cidr": "machines have their addresses of it",
+    "machines.aws.region": "machines and their addresses are of it",
+    "machines.aws.cidr": "machines have their addresses of it",
+    "machines.aws.vpcId": "machines are made in it",
     "network.plugin": "running pods are wired by it",
     "network.nodeCidrMask": "nodes have parts of cluster.podCidr of that size",
     "controlPlane.encryptSecrets": "Secrets lie in etcd in the form it chose",
@@ -76,7 +84,10 @@ def check(before: Memory | None, plan: Plan) -> Verdict:
     text = "allows nothing in this change; take it out, or it will allow the next of its kind"
     return Verdict(
         allowed=tuple(sorted(allowed)),
-        warnings=tuple(Problem("allow", f"`{word}` {text}") for word in idle),
+        warnings=(
+            *cloud_edits.warnings_of(before, plan),
+            *(Problem("allow", f"`{word}` {text}") for word in idle),
+        ),
     )
 
 
@@ -89,6 +100,7 @@ def _refusals(before: Memory, plan: Plan) -> list[Refusal]:
         *membership.refusals_of(before, plan),
         *_backend(before, plan),
         *rotation.refusals(before, plan),
+        *cloud_edits.refusals_of(before, plan),
     ]
 
 

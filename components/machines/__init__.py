@@ -1,0 +1,45 @@
+"""Where machines come from: each provider makes or finds the machine of a node.
+
+The SDKs of clouds are big (250 MB of Python): whoever does not use one does not import it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pulumi import Input, Resource
+
+from components.remote import Machine
+from stacks.plan import Node, Plan
+
+
+class Machines(Protocol):
+    """The machines of a plan, whoever makes them."""
+
+    @property
+    def api_address(self) -> Input[str] | None:
+        """Address or name of the load balancer before the masters; None: the provider has none."""
+
+    def machine(self, node: Node, after: Resource | None) -> Machine:
+        """The machine of a node; `after` has to be done before it is made or used."""
+
+
+def of(plan: Plan) -> Machines:
+    """The machines of the plan's provider; what they stand on is registered."""
+    match plan.spec.machines.provider:
+        case "lab":
+            from components.machines.lab import Lab
+
+            return Lab(plan)
+        case "adopt":
+            from components.machines.adopted import Adopted
+
+            return Adopted(plan)
+        case "gcp":
+            from components.machines.gcp import Gcp
+
+            return Gcp(plan)
+        case "aws":
+            from components.machines.aws import Aws
+
+            return Aws(plan)

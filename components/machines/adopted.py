@@ -18,6 +18,10 @@ class Adopted:
 
     plan: Plan
 
+    @property
+    def api_address(self) -> None:
+        """No load balancer is made."""
+
     def machine(self, node: Node, after: Resource | None) -> Machine:
         """The machine of a node whose pool names hosts; `after` has to be done before it is used.
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import shlex
 from pathlib import PurePath
 
 import pulumi_tls as tls
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from pulumi import ComponentResource, Output, Resource, ResourceOptions
 from pulumi_command import local, remote
 
+from components.machines import host_keys
 from components.remote import Machine
 from stacks.plan import Node, Plan, lab_mirror
 
@@ -44,13 +41,19 @@ class Lab(ComponentResource):
         )
         self.register_outputs({})
 
+    @property
+    def api_address(self) -> None:
+        """No load balancer is made."""
+
     def machine(self, node: Node, after: Resource | None) -> Machine:
         """The container of a node; `after` has to be done before it is made.
 
         Its SSH keys are known before the first connection. A raised generation replaces it; a
         raised converge.generation makes one that has vanished anew, and leaves one that is there.
         """
-        host_key = self._host_seed.private_key_pem.apply(lambda seed: _host_key(seed, node.name))
+        host_key = self._host_seed.private_key_pem.apply(
+            lambda seed: host_keys.private(seed, node.name)
+        )
         container = local.Command(
             f"{self._name}-{node.name}-machine",
             create=f"{_SCRIPT} up",
@@ -80,7 +83,7 @@ class Lab(ComponentResource):
                 host=node.address,
                 user="root",
                 private_key=self._user_key.private_key_openssh,
-                host_key=Output.unsecret(host_key.apply(_public)),
+                host_key=Output.unsecret(host_key.apply(host_keys.public)),
             ),
             user="root",
             exists=container,
@@ -88,37 +91,8 @@ class Lab(ComponentResource):
         )
 
 
-# Order of the group of P-256 (FIPS 186-4, D.1.2.3): private keys are 1 to this less 1.
-_P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-
-
 def _bundle(plan: Plan) -> str:
     """Folder of the bundle that the lab's mirror serves."""
     own = lab_mirror(plan.spec.machines.lab)
     served = plan.mirror if plan.mirror and plan.mirror.url == own.url else own
     return str(PurePath(served.manifest).parent)
-
-
-def _host_key(seed: str, name: str) -> str:
-    """PEM of a P-256 key: one for each name, none of them a resource.
-
-    Not Ed25519: its OpenSSH form holds random bytes, and the machine would differ at every up.
-    """
-    number = int.from_bytes(hmac.new(seed.encode(), name.encode(), hashlib.sha256).digest())
-    return (
-        ec.derive_private_key(number % (_P256_ORDER - 1) + 1, ec.SECP256R1())
-        .private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.TraditionalOpenSSL,
-            serialization.NoEncryption(),
-        )
-        .decode()
-    )
-
-
-def _public(pem: str) -> str:
-    """The public half as a line of known_hosts without the host."""
-    key = serialization.load_pem_private_key(pem.encode(), password=None).public_key()
-    return key.public_bytes(
-        serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
-    ).decode()

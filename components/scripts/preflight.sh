@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Makes sure that this machine can become NODE, before anything is changed on it. Reports every problem at once; changes nothing.
 # Values: ROLES, ADDRESS, ARCH, PORTS (to be free), PEERS (address:port, reachable), SOURCES (URLs, reachable), VXLAN (1: needed),
-#   VIP_INTERFACE (that has to have ADDRESS; empty: any), MTU (bytes that the interface of ADDRESS has to take; empty: any), MIN_CPUS, MIN_MEMORY_MIB, MIN_DISK_GIB; REPORT (1: look even if the machine is a node already).
+#   MOUNT (where a disk has to be mounted; empty or absent: nowhere), VIP_INTERFACE (that has to have ADDRESS; empty: any), MTU (bytes that the interface of ADDRESS has to take; empty: any), MIN_CPUS, MIN_MEMORY_MIB, MIN_DISK_GIB; REPORT (1: look even if the machine is a node already).
 problems=()
 problem() { problems+=("$1"$'\n'"    do: $2"); }
 
@@ -24,6 +24,8 @@ check_system() {
   ((memory_kib / 1024 >= MIN_MEMORY_MIB)) || problem "$((memory_kib / 1024)) MiB of memory, $MIN_MEMORY_MIB needed" "give the machine more memory"
   free_kib=$(df -Pk /var/lib | awk 'NR==2{print $4}')
   ((free_kib / 1048576 >= MIN_DISK_GIB)) || problem "$((free_kib / 1048576)) GiB free on /var/lib, $MIN_DISK_GIB needed" "free or add disk space"
+  # Else etcd would write to the boot disk, and lose all of it with the machine.
+  if [[ -n ${MOUNT:-} ]] && ! mountpoint -q "$MOUNT"; then problem "no disk is mounted at $MOUNT" "see what cloud-init says of it: less /var/log/cloud-init-output.log"; fi
   [[ -s /etc/machine-id && $(</etc/machine-id) =~ ^[0-9a-f]{32}$ ]] || problem "/etc/machine-id is not set" "run systemd-machine-id-setup"
   [[ $(hostname) =~ ^[a-zA-Z0-9]([-.a-zA-Z0-9]*[a-zA-Z0-9])?$ && $(hostname) != localhost ]] || problem "hostname is \"$(hostname)\"" "run hostnamectl set-hostname $NODE"
   [[ $(ip -o -4 addr show) == *" $ADDRESS/"* ]] || problem "address $ADDRESS is on no interface (found: $(ip -o -4 addr show scope global | awk '{print $4}' | xargs))" "correct the address in the config"

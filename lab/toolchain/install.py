@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -34,6 +35,8 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 PLUGINS = {"command": "1.2.1", "tls": "5.6.2"}
 """Resource plugins of the lab and their versions, which are those of the Python packages."""
+CLOUDS = {"gcp": "10.2.0", "aws": "7.51.1"}
+"""Those of clouds: some hundred MB, so only for stacks that name them. There is no stand-in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,30 @@ def install(place: Place, version: str) -> None:
     }
     told = [f"engine {version} ({way})", f"language host {host}"]
     told += [f"{name} {PLUGINS[name]} {kind}" for name, kind in used.items()]
+    told += [f"{name} {CLOUDS[name]} {_cloud(place, name)}" for name in used_clouds(_ROOT)]
     say("plugins", ", ".join(told))
+
+
+def used_clouds(root: Path) -> list[str]:
+    """Clouds that a stack file of the folder names, sorted."""
+    files = root.glob("Pulumi.*.yaml")
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    told = re.findall(r"^[^#\n]*provider: *[\"']?([a-z]+)", "\n".join(lines), re.MULTILINE)
+    return sorted(set(told) & set(CLOUDS))
+
+
+def _cloud(place: Place, name: str) -> str:
+    """Make sure that a cloud's plugin is installed; `official`, or why there is none."""
+    version = CLOUDS[name]
+    if standins.is_official(place.plugin(name, version)):
+        return "official"
+    if place.source == "build":
+        return "missing: its stacks can be planned, not applied"
+    try:
+        _pulumi(place, name, version, _downloaded(place, name, version))
+    except releases.UnreachableError as error:
+        return f"missing: its stacks can be planned, not applied ({error})"
+    return "official"
 
 
 def _language_host(place: Place) -> str:

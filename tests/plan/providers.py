@@ -12,6 +12,7 @@ from lab.toolchain.resources import Difference, Kind, Operation, compare
 from lab.toolchain.tls.certificates import LOCALLY_SIGNED, REQUEST, SELF_SIGNED
 from lab.toolchain.tls.keys import PrivateKeyKind
 from lab.toolchain.values import Properties, Secret, Value, encode
+from tests.plan import clouds
 
 COMMAND = "command:remote:Command"
 COPY = "command:remote:CopyToRemote"
@@ -41,6 +42,10 @@ def checked(kind: str, inputs: Properties) -> Properties:
     elif kind == COPY:
         connection, problems = command.check_connection(inputs)
         inputs = {**inputs, "connection": connection}
+    elif clouds.is_cloud(kind):
+        if refused := clouds.problems(kind, inputs):
+            raise AssertionError(refused)
+        return inputs
     else:
         return inputs
     if problems:
@@ -52,6 +57,8 @@ def difference(kind: str, old: Properties, new: Properties, state: Properties) -
     """What the provider says about the inputs of the last success and the wanted ones."""
     if tls := _TLS.get(kind):
         return tls.diff(old, new, state)
+    if clouds.is_cloud(kind):
+        return clouds.difference(kind, old, new)
     return compare(old, new, replacing=frozenset({"triggers"}))
 
 
@@ -62,6 +69,8 @@ def created(urn: str, kind: str, inputs: Properties, made: Made) -> tuple[str, P
         if mark not in made:
             made[mark] = asyncio.run(tls.create(_operation(), inputs))
         return made[mark]
+    if clouds.is_cloud(kind):
+        return clouds.created(kind, inputs)
     return uuid.uuid4().hex[:8], updated(kind, inputs, {"output": inputs.get("input")})
 
 
@@ -76,6 +85,8 @@ def updated(kind: str, inputs: Properties, state: Properties) -> Properties:
         return {**inputs, "output": state["output"]}
     if kind == COPY:
         return inputs
+    if clouds.is_cloud(kind):
+        return {**state, **inputs}
     raise NotImplementedError(kind)
 
 

@@ -24,7 +24,7 @@ from google.protobuf import empty_pb2
 from pulumi.runtime import mocks
 from pulumi.runtime.proto import engine_pb2, resource_pb2
 
-from lab.toolchain.values import Properties, Secret, Value, decode, encode
+from lab.toolchain.values import Properties, Secret, Value, decode, encode, plain
 from tests.plan.providers import Made
 from tests.plan.registration import Change, MadeToFailError, Resource, Run, step, wanted_of
 
@@ -46,6 +46,13 @@ class Engine:
     resources: dict[str, Resource] = field(default_factory=dict)
     outputs: Properties = field(default_factory=dict)
     made: Made = field(default_factory=dict)
+    # The newest images of a cloud, by its word for the architecture.
+    images: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "x86_64": "ami-0aaaaaaaaaaaaaaaa",
+            "arm64": "ami-0bbbbbbbbbbbbbbbb",
+        }
+    )
 
     def fork(self) -> Engine:
         """The same stack, to be led another way."""
@@ -150,6 +157,20 @@ class _Monitor(mocks.MockMonitor):
         self._failing = failing
         self._after = after
         self._lock = threading.Condition()
+
+    def Invoke(  # noqa: N802
+        self, request: resource_pb2.ResourceInvokeRequest
+    ) -> resource_pb2.ResourceInvokeResponse:
+        """What a provider is asked: the newest image of an owner, by architecture."""
+        if request.tok != "aws:ec2/getAmi:getAmi":
+            raise NotImplementedError(request.tok)
+        asked = decode(request.args)
+        wanted = str(plain(asked["filters"]))
+        (image,) = [image for arch, image in self._engine.images.items() if f"'{arch}'" in wanted]
+        answer = resource_pb2.ResourceInvokeResponse()
+        # Its name is a word of Python.
+        getattr(answer, "return").CopyFrom(encode({**asked, "id": image}))
+        return answer
 
     def ReadResource(  # noqa: N802
         self, request: resource_pb2.ReadResourceRequest

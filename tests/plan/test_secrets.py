@@ -12,22 +12,27 @@ from lab.toolchain.values import Properties, Secret, Value, plain
 from tests.plan.providers import COMMAND, COPY, LOCAL, STASH
 from tests.plan.registration import Resource, Run
 from tests.plan.settled import Stacks
-from tests.unit.configs import adopted, edited, lab
+from tests.unit.configs import adopted, aws, edited, gcp, lab
 
 # Where a secret may stand: (type of resource, input or output). The PKI's own resources hold keys.
 PLACES = {
     *((COMMAND, key) for key in ("stdin", "connection", "stdout", "stderr")),
     (COPY, "connection"),
     (LOCAL, "stdin"),
+    # cloud-init gets the host key from there.
+    ("gcp:compute/instance:Instance", "metadata"),
+    ("aws:ec2/instance:Instance", "userData"),
 }
 
 
-@pytest.fixture(scope="module", params=["lab", "adopted"])
+@pytest.fixture(scope="module", params=["lab", "adopted", "gcp", "aws"])
 def run(
     request: pytest.FixtureRequest, stacks: Stacks, tmp_path_factory: pytest.TempPathFactory
 ) -> Run:
     if request.param == "lab":
         return stacks.settled(lab())[1]
+    if request.param in ("gcp", "aws"):
+        return stacks.settled(gcp() if request.param == "gcp" else aws())[1]
     key = tmp_path_factory.mktemp("keys") / "id"
     key.write_text(
         f"-----BEGIN OPENSSH PRIVATE KEY-----\n{'k' * 70}\n-----END OPENSSH PRIVATE KEY-----\n"

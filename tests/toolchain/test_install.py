@@ -217,10 +217,19 @@ def test_without_release_and_compiler_the_way_out_is_named(installer: Installer)
 
 
 def test_the_plugins_are_those_of_the_python_packages() -> None:
-    from lab.toolchain.install import PLUGINS
+    from lab.toolchain.install import CLOUDS, PLUGINS
 
-    for name, version in PLUGINS.items():
+    for name, version in {**PLUGINS, **CLOUDS}.items():
         [told] = Path(sys.prefix).glob(
             f"lib/python3*/site-packages/pulumi_{name}/pulumi-plugin.json"
         )
         assert json.loads(told.read_text())["version"] == version
+
+
+def test_plugins_of_clouds_are_for_stacks_that_name_them(tmp_path: Path) -> None:
+    from lab.toolchain.install import used_clouds
+
+    (tmp_path / "Pulumi.a.yaml").write_text("machines:\n  provider: adopt\n  # provider: aws\n")
+    assert used_clouds(tmp_path) == []
+    (tmp_path / "Pulumi.b.yaml").write_text("machines: {provider: gcp, gcp: {}}\n")
+    assert used_clouds(tmp_path) == ["gcp"]

@@ -41,6 +41,43 @@ def adopted(edits: Mapping[str, object] | None = None) -> dict[str, object]:
     return edited(raw, edits or {})
 
 
+def gcp(edits: Mapping[str, object] | None = None) -> dict[str, object]:
+    """The same topology on Google Cloud, over three zones."""
+    settings = {
+        "project": "my-project",
+        "region": "europe-west3",
+        "sshFrom": ["203.0.113.0/24"],
+    }
+    return edited(_cloud("gcp", settings, [f"europe-west3-{z}" for z in "abc"]), edits or {})
+
+
+def aws(edits: Mapping[str, object] | None = None) -> dict[str, object]:
+    """The same topology on AWS, over three zones."""
+    settings = {
+        "region": "eu-central-1",
+        "sshFrom": ["203.0.113.0/24"],
+        "subnets": {
+            f"eu-central-1{zone}": {
+                "cidr": f"10.20.{16 * number}.0/20",
+                "publicCidr": f"10.20.{240 + number}.0/24",
+            }
+            for number, zone in enumerate("abc")
+        },
+    }
+    return edited(_cloud("aws", settings, [f"eu-central-1{z}" for z in "abc"]), edits or {})
+
+
+def _cloud(provider: str, settings: Mapping[str, object], zones: list[str]) -> dict[str, object]:
+    return {
+        "cluster": {"name": "prod", "kubernetes": "1.36.3"},
+        "machines": {"provider": provider, provider: settings},
+        "pools": {
+            "master": {"roles": ["etcd", "master"], "count": 3, "zones": zones},
+            "worker": {"roles": ["worker"], "count": 2, "zones": zones},
+        },
+    }
+
+
 def host(pool: str, ordinal: int) -> dict[str, object]:
     """One adopted machine: master-1 is 192.0.2.11, worker-1 is 192.0.2.101."""
     address = {"master": 10, "worker": 100, "etcd": 50}[pool] + ordinal

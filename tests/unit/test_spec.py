@@ -13,7 +13,7 @@ NO_LABEL_KEY = "is no label key; use [domain/]name, up to 63 letters, digits and
 BAD = [
     ({"allow": ["mass-removal"]}, "allow[0]", "`mass-removal` does not say for what; write it as the refusal does: mass-removal/..."),
     ({"allow": ["mas-removal/a"]}, "allow[0]", "unknown id `mas-removal`; did you mean `mass-removal`?"),
-    ({"allow": ["everything/a"]}, "allow[0]", "unknown id `everything`; known are host-key, leave-together, mass-removal, network-backend"),
+    ({"allow": ["everything/a"]}, "allow[0]", "unknown id `everything`; known are host-key, leave-together, machine-protected, mass-removal, network-backend"),
     ({"allow": ["fixed/cluster.name"]}, "allow[0]", "`fixed` cannot be allowed: the cluster cannot be changed into it"),
     ({"allow": ["a b"]}, "allow[0]", "'a b' is no id; write it as the refusal does, kind/subject"),
     # Front doors
@@ -61,7 +61,7 @@ BAD = [
     ({"pools": []}, "pools", "[] is no mapping; write key: value lines below it"),
     ({"pools.worker.roles": "worker"}, "pools.worker.roles", "\"worker\" is no list; write [a, b] or lines that start with '-'"),
     ({"controlPlane.profiling": "no"}, "controlPlane.profiling", '"no" is neither true nor false'),
-    ({"machines.provider": "azure"}, "machines.provider", "\"azure\" is not one of 'lab', 'adopt'"),
+    ({"machines.provider": "azure"}, "machines.provider", "\"azure\" is not one of 'lab', 'adopt', 'gcp', 'aws'"),
     ({"cluster": {"name": {"secure": "v1:x"}, "kubernetes": "1.36.3"}}, "cluster.name", "is encrypted; plans and previews show this value, so write it in the open"),
     ({"machines": {"secure": ""}}, "machines", "is encrypted; plans and previews show this value, so write it in the open"),
     ({"cluster.name": GONE}, "cluster.name", "is missing (first part of every resource name; fixed for life)"),
@@ -181,8 +181,8 @@ BAD_ADOPTED = [
     ({"pools.worker.hosts.1.zone": "a", "pools.worker.labels": {"topology.kubernetes.io/zone": "a"}}, "pools.worker.labels", "`topology.kubernetes.io/zone` stands beside the machine's zone; leave the label out"),
     ({"kubelet.shutdownGracePeriodS": 10, "kubelet.shutdownGracePeriodCriticalPodsS": 11}, "kubelet.shutdownGracePeriodCriticalPodsS", "11 is more than shutdownGracePeriodS 10, which it is a part of"),
     ({"pools.worker.hosts": GONE}, "pools.worker.hosts", "is missing; list the machines to adopt"),
-    ({"pools.worker.count": 2}, "pools.worker.count", "is for provider lab; adopted machines stand in hosts"),
-    ({"pools.worker.addressOffset": 20}, "pools.worker.addressOffset", "is for provider lab; adopted machines have their own address"),
+    ({"pools.worker.count": 2}, "pools.worker.count", "is for machines that are made; adopted machines stand in hosts"),
+    ({"pools.worker.addressOffset": 20}, "pools.worker.addressOffset", "is for machines that are made; adopted machines have their own address"),
 ]  # fmt: skip
 
 

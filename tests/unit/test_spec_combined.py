@@ -30,7 +30,7 @@ CONFIGS = [
     (adopted({"machines.lab": {"subnet": "10.0.0.0/24"}, "pools.worker.count": 3, "pools.worker.hosts.0.hostKey": GONE, "machines.onRelease": "burn"}), [
         ("machines.lab", "is for provider lab; leave it out"),
         ("machines.onRelease", "\"burn\" is not one of 'wipe', 'keep'"),
-        ("pools.worker.count", "is for provider lab; adopted machines stand in hosts"),
+        ("pools.worker.count", "is for machines that are made; adopted machines stand in hosts"),
         ("pools.worker.hosts[0].hostKey", "is missing; run `ssh-keyscan -t ecdsa 192.0.2.101`, compare it with the machine's console, and write it here (or, unprotected, set machines.ssh.insecureIgnoreHostKey: true)"),
     ]),
     (lab({"nodes/worker-9": {"state": "lost"}, "nodes/worker-1": {"state": "dead", "generation": 0}, "machines.onRelease": "keep"}), [

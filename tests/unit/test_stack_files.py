@@ -23,6 +23,8 @@ TOPOLOGIES = {
     "Pulumi.prod.yaml": (3, 3, 3),
     "Pulumi.staging.yaml": (3, 3, 1),
     "adopted.yaml": (3, 3, 2),
+    "aws.yaml": (3, 3, 3),
+    "gcp.yaml": (3, 3, 3),
     "separate-etcd.yaml": (3, 2, 1),
     "single.yaml": (1, 1, 1),
     "stacked.yaml": (5, 5, 3),

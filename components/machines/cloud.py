@@ -1,0 +1,87 @@
+"""What machines of both clouds have in common: keys, user data, connections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pulumi_tls as tls
+from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
+from pulumi_command import remote
+
+from components.machines import host_keys
+from components.remote import Machine
+from stacks import clouds
+from stacks.files import cloud_init
+from stacks.plan import Node
+
+# A machine answers a minute or two after it is made; each attempt waits for up to 15 s.
+_DIALS = 40
+
+
+class Keys:
+    """The user's key, and the host key of each machine, all from two keys of the stack."""
+
+    def __init__(self, cluster: str, parent: ComponentResource) -> None:
+        own = ResourceOptions(parent=parent)
+        self._user = tls.PrivateKey(f"{cluster}-ssh", algorithm="ED25519", opts=own)
+        self._seed = tls.PrivateKey(f"{cluster}-host-keys", algorithm="ED25519", opts=own)
+
+    def user_data(self, name: str, *, disks: Sequence[Input[str]] | None = None) -> Output[str]:
+        """What cloud-init makes of the machine `name`; `disks` as in cloud_init.user_data."""
+        known = Output.all(
+            host=self._host_key(name),
+            user=self._user.public_key_openssh,
+            disks=None if disks is None else Output.all(*disks),
+        )
+        return Output.secret(
+            known.apply(
+                lambda values: cloud_init.user_data(
+                    name,
+                    host_key=values["host"],
+                    host_key_public=host_keys.public(values["host"]),
+                    authorized_key=values["user"].strip(),
+                    disks=values["disks"],
+                )
+            )
+        )
+
+    def jump(self, name: str, address: Input[str]) -> remote.ProxyConnectionArgs:
+        """The way through the bastion `name`."""
+        return remote.ProxyConnectionArgs(
+            host=address,
+            user=clouds.USER,
+            private_key=self._user.private_key_openssh,
+            host_key=self._public(name),
+            dial_error_limit=_DIALS,
+        )
+
+    def machine(
+        self,
+        node: Node,
+        *,
+        address: Input[str],
+        through: remote.ProxyConnectionArgs | None,
+        exists: Resource,
+        instance: Resource,
+    ) -> Machine:
+        """The machine of a node; `instance` takes all traces along when it is deleted."""
+        return Machine(
+            node=node,
+            connection=remote.ConnectionArgs(
+                host=address,
+                user=clouds.USER,
+                private_key=self._user.private_key_openssh,
+                host_key=self._public(node.name),
+                dial_error_limit=_DIALS,
+                proxy=through,
+            ),
+            user=clouds.USER,
+            exists=exists,
+            deleted_with=instance,
+        )
+
+    def _host_key(self, name: str) -> Output[str]:
+        return self._seed.private_key_pem.apply(lambda seed: host_keys.private(seed, name))
+
+    def _public(self, name: str) -> Output[str]:
+        return Output.unsecret(self._host_key(name).apply(host_keys.public))

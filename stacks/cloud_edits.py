@@ -1,0 +1,78 @@
+"""Edits of machines in a cloud: what is refused, and what existing machines do not take over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stacks import clouds
+from stacks.memory import Memory
+from stacks.plan import Node, Plan
+from stacks.problems import Problem
+from stacks.refusals import Refusal
+
+
+def refusals_of(before: Memory, plan: Plan) -> list[Refusal]:
+    """Machines that would move to another zone, or leave while the cloud protects them."""
+    then = before.plan
+    if then is None or not clouds.in_cloud(then.spec) or not clouds.in_cloud(plan.spec):
+        return []
+    return [*_moved(then, plan), *_protected(then, plan)]
+
+
+def warnings_of(before: Memory | None, plan: Plan) -> list[Problem]:
+    """Settings of machines that count when a machine is made, and not before."""
+    then = before.plan if before else None
+    if then is None or not clouds.in_cloud(plan.spec) or not clouds.in_cloud(then.spec):
+        return []
+    stale: dict[str, list[str]] = {}
+    for old, node in _kept(then, plan):
+        if clouds.hardware(then, old) != clouds.hardware(plan, node):
+            stale.setdefault(node.pool, []).append(node.name)
+    text = "another machine type or disk is for machines still to be made; until their generation "
+    return [
+        Problem(f"pools.{pool}", f"{text}is raised {_some(names)} stay as they are")
+        for pool, names in sorted(stale.items())
+    ]
+
+
+def _kept(then: Plan, plan: Plan) -> Iterator[tuple[Node, Node]]:
+    """Machines of both plans, as they were and as they are to be."""
+    known = {node.name: node for node in then.nodes}
+    for node in plan.nodes:
+        old = known.get(node.name)
+        if old is not None and node.generation <= old.generation:
+            yield old, node
+
+
+def _moved(then: Plan, plan: Plan) -> Iterator[Refusal]:
+    for old, node in _kept(then, plan):
+        if old.zone != node.zone:
+            yield Refusal(
+                "zone",
+                node.name,
+                f"nodes.{node.name}.zone",
+                f"{node.name} would move from {old.zone} to {node.zone}, where it would be another "
+                f"machine; write {old.zone} here, or raise its generation too",
+            )
+
+
+def _protected(then: Plan, plan: Plan) -> Iterator[Refusal]:
+    """At Google no machine is deleted while it is protected, not by the stack either."""
+    if then.spec.machines.provider != "gcp" or not clouds.of_plan(then).deletion_protection:
+        return
+    stay = {node.name for _, node in _kept(then, plan)}
+    # The machine of one that is decommissioned is kept, and so is its protection.
+    stay |= {node.name for node in plan.away if node.state == "decommissioned"}
+    for old in then.etcd:
+        if old.name not in stay:
+            yield Refusal(
+                "machine-protected",
+                old.name,
+                "machines.gcp.deletionProtection",
+                f"{old.name} would be deleted, and Google protects it; set this to false and run "
+                "up, then make this edit, and set it back",
+            )
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

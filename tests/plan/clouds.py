@@ -1,0 +1,396 @@
+"""Resources of the clouds as their providers see them: what is required, what fits, what cannot be together.
+
+Names and types of inputs are those of the SDKs, which are made from the providers' schemas. What schemas do not
+say (lengths, words, what excludes what) is told from the providers' documentation, at each rule. Outputs are made up.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import types
+import typing
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from typing import ForwardRef
+
+from lab.toolchain.differences import differences, top
+from lab.toolchain.resources import Difference
+from lab.toolchain.values import Properties, Value, plain
+
+# By type: inputs whose change makes the provider replace the resource (its documentation: "changing this forces a
+# new resource"). Of machines only what is not ignored.
+_REPLACING = {
+    "gcp:compute/instance:Instance": {"name", "zone", "bootDisk", "networkInterfaces"},
+    "gcp:compute/disk:Disk": {"name", "zone", "type"},
+    "gcp:compute/forwardingRule:ForwardingRule": {"name", "ipAddress", "loadBalancingScheme", "ports", "portRange"},
+    "gcp:compute/instanceGroupMembership:InstanceGroupMembership": {"instance", "instanceGroup", "zone"},
+    "gcp:compute/network:Network": {"name"},
+    "gcp:compute/subnetwork:Subnetwork": {"name", "network", "region"},
+    "aws:ec2/instance:Instance": {"ami", "availabilityZone", "privateIp", "subnetId", "userData"},
+    "aws:ebs/volume:Volume": {"availabilityZone"},
+    "aws:ec2/volumeAttachment:VolumeAttachment": {"instanceId", "volumeId", "deviceName"},
+    "aws:ec2/subnet:Subnet": {"cidrBlock", "availabilityZone", "vpcId"},
+    "aws:ec2/vpc:Vpc": {"cidrBlock"},
+    "aws:lb/loadBalancer:LoadBalancer": {"name", "internal", "loadBalancerType"},
+    "aws:lb/targetGroup:TargetGroup": {"name", "port", "protocol", "targetType", "vpcId"},
+    "aws:lb/targetGroupAttachment:TargetGroupAttachment": {"targetGroupArn", "targetId", "port"},
+}  # fmt: skip
+
+
+def is_cloud(kind: str) -> bool:
+    """Whether a type belongs to one of the clouds' providers."""
+    return kind.startswith(("gcp:", "aws:", "pulumi:providers:gcp", "pulumi:providers:aws"))
+
+
+def difference(kind: str, old: Properties, new: Properties) -> Difference:
+    """What the provider says about the inputs of the last success and the wanted ones."""
+    changes = differences(old, new)
+    replacing = _REPLACING.get(kind, set())
+    return Difference(changes, frozenset(path for path in changes if top(path) in replacing))
+
+
+def created(kind: str, inputs: Properties) -> tuple[str, Properties]:
+    """ID and outputs of a new resource."""
+    short = kind.rpartition(":")[2]
+    mark = uuid.uuid4().hex
+    name = str(plain(inputs.get("name")) or mark[:8])
+    if kind.startswith("gcp:"):
+        number = f"projects/my-project/{short}/{name}"
+        made: dict[str, Value] = {
+            "selfLink": f"https://www.googleapis.com/compute/v1/{number}",
+            "name": name,
+            "email": f"{plain(inputs.get('accountId'))}@my-project.iam.gserviceaccount.com",
+            "address": "198.51.100.7",
+        }
+        return number, {**made, **inputs}
+    prefix = {"Vpc": "vpc", "Subnet": "subnet", "Volume": "vol", "Instance": "i"}.get(short, "x")
+    number = f"{prefix}-{mark[:17]}"
+    made = {
+        "arn": f"arn:aws:x:eu-central-1:123456789012:{short}/{number}",
+        "name": name,
+        "publicIp": "198.51.100.8",
+        "allocationId": f"eipalloc-{mark[:17]}",
+        "dnsName": f"{name}.elb.eu-central-1.amazonaws.com",
+        "defaultSecurityGroupId": f"sg-{mark[:17]}",
+    }
+    return number, {**made, **inputs}
+
+
+def problems(kind: str, inputs: Properties) -> list[str]:
+    """Why the provider would refuse these inputs: all reasons."""
+    given = {key: plain(value) for key, value in inputs.items()}
+    if kind.startswith("pulumi:providers:"):
+        return []
+    found = list(_of_annotations(kind, given))
+    for pattern, rule in _RULES:
+        if re.fullmatch(pattern, kind):
+            found += [f"{kind}: {text}" for text in rule(given)]
+    return found
+
+
+# --- Names and types, by the SDK ---------------------------------------------------------------------------------
+
+
+def _of_annotations(kind: str, given: Mapping[str, Value]) -> Iterator[str]:
+    package, path, name = kind.split(":")
+    module = importlib.import_module(f"pulumi_{package}.{path.partition('/')[0]}")
+    cls = getattr(module, name)
+    accepted = inspect.signature(cls._internal_init).parameters
+    # What the constructor itself asks for, when it makes the bag of inputs.
+    source = inspect.getsource(cls._internal_init)
+    for missing in re.findall(r"Missing required property '(\w+)'", source):
+        if given.get(_camel(missing)) is None:
+            yield f"{kind}: {missing} is missing"
+    known = {_camel(key): parameter for key, parameter in accepted.items()}
+    names = vars(importlib.import_module(f"{module.__name__}._inputs"))
+    for key, value in given.items():
+        if key not in known:
+            yield f"{kind}: no input {key}"
+        elif value is not None and not _fits(value, known[key].annotation, names):
+            yield f"{kind}: {key} is {value!r}"
+
+
+def _fits(value: Value, annotation: object, names: Mapping[str, object]) -> bool:
+    if isinstance(annotation, ForwardRef):
+        annotation = names.get(annotation.__forward_arg__.strip("'\""), annotation)
+    if isinstance(annotation, str):
+        annotation = names.get(annotation, annotation)
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, part, names) for part in parts)
+    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, dict) and all(_fits(v, parts[1], names) for v in value.values())
+    if isinstance(value, list):
+        listed = isinstance(origin, type) and issubclass(origin, typing.Sequence)
+        return listed and all(_fits(item, parts[0], names) for item in value)
+    if annotation in (str, bool):
+        return type(value) is annotation
+    if annotation in (int, float):
+        whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+        return not isinstance(value, bool) and (whole or annotation is float)
+    if (
+        isinstance(value, dict)
+        and isinstance(annotation, type)
+        and not issubclass(annotation, dict)
+    ):
+        return _nested(value, annotation, names)
+    return False
+
+
+def _nested(value: Mapping[str, Value], args: type, names: Mapping[str, object]) -> bool:
+    parameters = {
+        _camel(key): parameter for key, parameter in inspect.signature(args).parameters.items()
+    }
+    required = {key for key, p in parameters.items() if p.default is inspect.Parameter.empty}
+    return required <= set(value) <= set(parameters) and all(
+        _fits(item, parameters[key].annotation, names) for key, item in value.items()
+    )
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+# --- What the documentation says beyond that ---------------------------------------------------------------------
+
+Given = Mapping[str, Value]
+_RFC1035 = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def _gcp_name(given: Given) -> Iterator[str]:
+    """Compute Engine: names are RFC 1035 labels of at most 63 characters."""
+    name = str(given.get("name"))
+    if not _RFC1035.fullmatch(name):
+        yield f"name {name!r}"
+
+
+def _gcp_labels(given: Given) -> Iterator[str]:
+    """Labels: keys and values of up to 63 lowercase letters, digits, - and _; at most 64 of them."""
+    labels = given.get("labels") or {}
+    assert isinstance(labels, dict)
+    for key, value in labels.items():
+        if not re.fullmatch(r"[a-z][a-z0-9_-]{0,62}", key) or not re.fullmatch(
+            r"[a-z0-9_-]{0,63}", str(value)
+        ):
+            yield f"label {key}={value}"
+
+
+def _gcp_instance(given: Given) -> Iterator[str]:
+    tags = given.get("tags") or []
+    assert isinstance(tags, list)
+    if bad := [tag for tag in tags if not _RFC1035.fullmatch(str(tag))]:
+        yield f"tags {bad}"
+    if not given.get("zone"):
+        yield "no zone, and the provider has none"
+    (door,) = _list(given, "networkInterfaces")
+    if bool(door.get("network")) == bool(door.get("subnetwork")):
+        yield "an interface needs network or subnetwork, and one of them is enough"
+    # Metadata: 256 KB a value, 512 KB in all ("Metadata", limitations).
+    if len(str(given.get("metadata")).encode()) > 256 * 1024:
+        yield "metadata is too long"
+
+
+def _gcp_firewall(given: Given) -> Iterator[str]:
+    """One of sourceRanges and sourceTags has to be given for ingress; ICMP has no ports."""
+    if given.get("direction") != "INGRESS" or given.get("destinationRanges"):
+        yield "no rule for ingress"
+    if not given.get("sourceRanges") and not given.get("sourceTags"):
+        yield "neither sourceRanges nor sourceTags"
+    if not given.get("targetTags"):
+        yield "without targetTags it is for every machine of the network"
+    if bool(given.get("allows")) == bool(given.get("denies")):
+        yield "one of allows and denies"
+    for allow in _list(given, "allows"):
+        ports = allow.get("ports") or []
+        assert isinstance(ports, list)
+        if allow.get("protocol") == "icmp" and ports:
+            yield "ICMP has no ports"
+        if bad := [p for p in ports if not re.fullmatch(r"[0-9]{1,5}(-[0-9]{1,5})?", str(p))]:
+            yield f"ports {bad}"
+
+
+def _gcp_nat(given: Given) -> Iterator[str]:
+    words = {"AUTO_ONLY", "MANUAL_ONLY"}
+    if given.get("natIpAllocateOption") not in words:
+        yield "natIpAllocateOption"
+    listed = given.get("sourceSubnetworkIpRangesToNat") == "LIST_OF_SUBNETWORKS"
+    if listed != bool(given.get("subnetworks")):
+        yield "subnetworks go with LIST_OF_SUBNETWORKS"
+
+
+def _gcp_rule(given: Given) -> Iterator[str]:
+    """`ports`, `portRange` and `allPorts` exclude each other; up to five ports."""
+    ways = [key for key in ("ports", "portRange", "allPorts") if given.get(key)]
+    if len(ways) != 1:
+        yield f"ports are told by {ways}"
+    if given.get("loadBalancingScheme") not in ("INTERNAL", "EXTERNAL"):
+        yield "loadBalancingScheme"
+    internal = given.get("loadBalancingScheme") == "INTERNAL"
+    if internal != bool(given.get("subnetwork")) or (internal and "portRange" in ways):
+        yield "subnetwork and ports are for INTERNAL, portRange is for EXTERNAL"
+    if bool(given.get("backendService")) == bool(given.get("target")):
+        yield "one of backendService and target"
+
+
+def _gcp_service(given: Given) -> Iterator[str]:
+    """Passthrough: CONNECTION is the one balancing mode; one health check."""
+    modes = {backend.get("balancingMode") for backend in _list(given, "backends")}
+    if modes - {"CONNECTION"}:
+        yield f"balancing mode {modes}"
+    if given.get("loadBalancingScheme") not in ("INTERNAL", "EXTERNAL"):
+        yield "loadBalancingScheme"
+    if given.get("protocol") != "TCP" or not given.get("healthChecks"):
+        yield "protocol, health check"
+
+
+def _gcp_check(given: Given) -> Iterator[str]:
+    """Exactly one kind of check; timeout at most the interval."""
+    kinds = [key for key in given if key.endswith("HealthCheck")]
+    if len(kinds) != 1:
+        yield f"kinds {kinds}"
+    timeout, interval = given.get("timeoutSec"), given.get("checkIntervalSec")
+    assert isinstance(timeout, int | float)
+    assert isinstance(interval, int | float)
+    if timeout > interval:
+        yield "the timeout is longer than the interval"
+
+
+def _gcp_account(given: Given) -> Iterator[str]:
+    if not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])", str(given["accountId"])) or not (
+        6 <= len(str(given["accountId"])) <= 30
+    ):
+        yield f"account ID {given['accountId']}"
+
+
+def _aws_rule(given: Given) -> Iterator[str]:
+    """One source or destination; ports for TCP and UDP, -1 for ICMP, none for all protocols (-1)."""
+    ways = [
+        key
+        for key in ("cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupId")
+        if given.get(key)
+    ]
+    if len(ways) != 1:
+        yield f"one of them: {ways}"
+    protocol, first, last = given.get("ipProtocol"), given.get("fromPort"), given.get("toPort")
+    if protocol == "-1" and (first is not None or last is not None):
+        yield "all protocols have no ports"
+    if protocol == "icmp" and (first, last) != (-1, -1):
+        yield "ICMP of every type is -1"
+    if protocol in ("tcp", "udp"):
+        assert isinstance(first, int | float)
+        assert isinstance(last, int | float)
+        if not 0 <= first <= last <= 65535:
+            yield f"ports {first} to {last}"
+    elif protocol not in ("-1", "icmp"):
+        yield f"protocol {protocol}"
+
+
+def _aws_instance(given: Given) -> Iterator[str]:
+    """User data: 16 KB before encoding. `securityGroups` are for the default VPC alone."""
+    if len(str(given.get("userData", "")).encode()) > 16 * 1024:
+        yield "user data is over 16 KB"
+    if given.get("securityGroups"):
+        yield "securityGroups instead of vpcSecurityGroupIds"
+    if given.get("availabilityZone") and not given.get("subnetId"):
+        yield "no subnet"
+    options = given.get("metadataOptions")
+    if not isinstance(options, dict) or options.get("httpTokens") != "required":
+        yield "metadata without a token can be read by whoever gets a request through"
+    root = given.get("rootBlockDevice")
+    if not isinstance(root, dict) or root.get("encrypted") is not True:
+        yield "the boot disk is not encrypted"
+
+
+def _aws_volume(given: Given) -> Iterator[str]:
+    """`iops` is needed for io1 and io2, allowed for gp3; at least one of size and snapshotId."""
+    if given.get("type") in ("io1", "io2") and not given.get("iops"):
+        yield "iops is needed"
+    if not given.get("size") and not given.get("snapshotId"):
+        yield "neither size nor snapshotId"
+
+
+def _aws_lb_name(given: Given) -> Iterator[str]:
+    """At most 32 letters, digits and hyphens, none at an end, and no `internal-` before."""
+    name = str(given.get("name"))
+    if not re.fullmatch(r"[a-zA-Z0-9]([a-zA-Z0-9-]{0,30}[a-zA-Z0-9])?", name) or name.startswith(
+        "internal-"
+    ):
+        yield f"name {name!r}"
+
+
+def _aws_balancer(given: Given) -> Iterator[str]:
+    if bool(given.get("subnets")) == bool(given.get("subnetMappings")):
+        yield "one of subnets and subnetMappings"
+    for mapping in _list(given, "subnetMappings"):
+        if bool(mapping.get("allocationId")) == bool(mapping.get("privateIpv4Address")):
+            yield "an address of ours for external ones, an inner address for internal ones"
+        if bool(mapping.get("privateIpv4Address")) != bool(given.get("internal")):
+            yield "inner addresses are for internal load balancers"
+    if given.get("loadBalancerType") != "network":
+        yield "no network load balancer"
+
+
+def _aws_targets(given: Given) -> Iterator[str]:
+    """Network load balancers: protocol TCP; interval 5 to 300, timeout 2 to 120, counts 2 to 10."""
+    if given.get("protocol") != "TCP" or given.get("targetType") not in ("ip", "instance"):
+        yield "protocol, target type"
+    check = given.get("healthCheck")
+    if not isinstance(check, dict):
+        yield "no health check"
+        return
+    limits = {"interval": (5, 300), "timeout": (2, 120), "healthyThreshold": (2, 10), "unhealthyThreshold": (2, 10)}  # fmt: skip
+    for key, (low, high) in limits.items():
+        value = check.get(key)
+        assert isinstance(value, int | float)
+        if not low <= value <= high:
+            yield f"{key} {value}"
+    if check.get("protocol") not in ("HTTPS", "HTTP") and check.get("path"):
+        yield "a path is for HTTP"
+
+
+def _aws_profile(given: Given) -> Iterator[str]:
+    """IAM: names of up to 128 (roles: 64) characters."""
+    if not re.fullmatch(r"[\w+=,.@-]{1,64}", str(given.get("name"))):
+        yield f"name {given.get('name')}"
+
+
+def _aws_nat(given: Given) -> Iterator[str]:
+    """A public one needs an Elastic IP."""
+    if given.get("connectivityType", "public") == "public" and not given.get("allocationId"):
+        yield "no allocationId"
+
+
+def _aws_placement(given: Given) -> Iterator[str]:
+    if given.get("strategy") not in ("cluster", "partition", "spread"):
+        yield "strategy"
+
+
+def _list(given: Given, key: str) -> list[dict[str, Value]]:
+    found = given.get(key) or []
+    assert isinstance(found, list)
+    return [item for item in found if isinstance(item, dict)]
+
+
+_RULES: list[tuple[str, Callable[[Given], Iterator[str]]]] = [
+    (r"gcp:compute/(?!instanceGroupMembership).*", _gcp_name),
+    (r"gcp:compute/.*", _gcp_labels),
+    (r"gcp:compute/instance:.*", _gcp_instance),
+    (r"gcp:compute/firewall:.*", _gcp_firewall),
+    (r"gcp:compute/routerNat:.*", _gcp_nat),
+    (r"gcp:compute/forwardingRule:.*", _gcp_rule),
+    (r"gcp:compute/regionBackendService:.*", _gcp_service),
+    (r"gcp:compute/regionHealthCheck:.*", _gcp_check),
+    (r"gcp:serviceaccount/account:.*", _gcp_account),
+    (r"aws:vpc/securityGroup(In|E)gressRule:.*", _aws_rule),
+    (r"aws:ec2/instance:.*", _aws_instance),
+    (r"aws:ebs/volume:.*", _aws_volume),
+    (r"aws:lb/(loadBalancer|targetGroup):.*", _aws_lb_name),
+    (r"aws:lb/loadBalancer:.*", _aws_balancer),
+    (r"aws:lb/targetGroup:.*", _aws_targets),
+    (r"aws:iam/(role|instanceProfile):.*", _aws_profile),
+    (r"aws:ec2/natGateway:.*", _aws_nat),
+    (r"aws:ec2/placementGroup:.*", _aws_placement),
+]

@@ -1,0 +1,351 @@
+"""Machines on Google Cloud and AWS: every resource fits its provider, and edits change what they say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+import pytest
+import yaml
+
+from lab.toolchain.values import Secret, Value, plain
+from stacks import clouds
+from tests.plan import clouds as providers
+from tests.plan.graph import Graph
+from tests.plan.registration import Resource, Run
+from tests.plan.settled import Stacks, assert_changes, assert_exactly
+from tests.unit.configs import aws, gcp, planned
+
+Config = Callable[[Mapping[str, object]], dict[str, object]]
+Edits = Mapping[str, object]
+
+GATE = ["! prod-acceptance-attempt", "~ prod-nodes", "~ prod-gate"]
+ZONES = ("europe-west3-a", "europe-west3-b", "europe-west3-c")
+OFF = {"machines.gcp.deletionProtection": False}
+
+
+def marked(mark: str, phases: str, nodes: Iterable[str]) -> list[str]:
+    return [f"{mark} prod-{node}-{phase}" for node in nodes for phase in phases.split()]
+
+
+def of_clouds(run: Run) -> list[Resource]:
+    return [resource for resource in run.custom if providers.is_cloud(resource.type)]
+
+
+def kinds(run: Run, mark: str) -> set[str]:
+    """Names of the clouds' resources that a run made (+), changed (~), replaced (!) or deleted (-)."""
+    return {
+        change.name
+        for change in run.changes
+        if change.mark == mark
+        and (one := change.after or change.before)
+        and providers.is_cloud(one.type)
+    }
+
+
+# What a provider would refuse fails the run: see tests/plan/clouds.py.
+EVERY_WAY: list[tuple[Config, Edits]] = [
+    (gcp, {}),
+    (gcp, {"machines.gcp.access": "public", "machines.gcp.nodePortsFrom": ["198.51.100.0/24"]}),
+    (gcp, {"machines.gcp.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"}),
+    (gcp, {"machines.gcp.network": "mine", "machines.gcp.subnetwork": "mine"}),
+    (gcp, {"machines.gcp.network": "mine", "network.plugin": "none"}),
+    (gcp, {"pools.worker.machineType": "t2a-standard-2", "pools.worker.arch": "arm64"}),
+    (gcp, {"machines.gcp.serviceAccountRoles": ["roles/compute.viewer"], "machines.gcp.labels": {"team": "a"}}),
+    (gcp, {"pools.etcd": {"roles": ["etcd"], "count": 3, "zones": list(ZONES), "etcdDiskGib": 40}, "pools.master.roles": ["master"]}),
+    (gcp, {"cluster.name": "a-cluster-with-a-name-of-32-chars"[:32]}),
+    (gcp, {"pools.master.count": 1, "pools.worker.count": 1}),
+    (aws, {}),
+    (aws, {"machines.aws.access": "public", "machines.aws.nodePortsFrom": ["198.51.100.0/24"]}),
+    (aws, {"machines.aws.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"}),
+    (aws, {"machines.aws.diskType": "io2", "machines.aws.etcdDiskType": "io2"}),
+    (aws, {"pools.worker.machineType": "m7g.large", "pools.worker.arch": "arm64"}),
+    (aws, {"machines.aws.policies": ["arn:aws:iam::aws:policy/service-role/AmazonEBSCSIDriverPolicy"]}),
+    (aws, {"machines.aws.image": "ami-0123456789abcdef0"}),
+    (aws, {"cluster.name": "a-cluster-with-a-name-of-32-chars"[:32]}),
+    (aws, {"machines.aws.vpcId": "vpc-0123456789abcdef0", "machines/aws/subnets": {
+        f"eu-central-1{zone}": {"cidr": f"10.20.{number}.0/24", "id": f"subnet-0123456789abcde{number}", "publicId": f"subnet-0123456789abcdf{number}"}
+        for number, zone in enumerate("abc")}}),
+    (aws, {"pools.master.count": 1, "pools.worker.count": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("config", "edits"), EVERY_WAY)
+def test_every_resource_fits_its_provider_and_a_second_up_changes_nothing(
+    stacks: Stacks, config: Config, edits: Edits
+) -> None:
+    engine, run = stacks.settled(config(edits))
+    assert len(of_clouds(run)) > 20 or "vpcId" in str(edits) or "subnetwork" in str(edits)
+    assert_exactly(engine.up(config(edits)), [])
+
+
+WRONG: list[tuple[str, dict[str, Value], str]] = [
+    ("gcp:compute/instance:Instance", {"name": "a", "zone": "z", "networkInterfaces": [{"network": "n"}]}, "machine_type is missing"),
+    ("gcp:compute/network:Network", {"name": "a", "autoCreate": True}, "no input autoCreate"),
+    ("gcp:compute/network:Network", {"name": "a", "mtu": "1460"}, "mtu is '1460'"),
+    ("gcp:compute/network:Network", {"name": "A_b"}, "name 'A_b'"),
+    ("gcp:compute/firewall:Firewall", {"name": "a", "network": "n", "direction": "INGRESS", "targetTags": ["t"], "allows": [{"protocol": "icmp", "ports": ["1"]}]}, "ICMP has no ports"),
+    ("gcp:compute/firewall:Firewall", {"name": "a", "network": "n", "direction": "INGRESS", "targetTags": ["t"], "allows": [{"protocol": "tcp"}]}, "neither sourceRanges"),
+    ("gcp:compute/firewall:Firewall", {"name": "a", "network": "n", "direction": "INGRESS", "allows": [{"ports": ["1"]}]}, "allows is"),
+    ("gcp:serviceaccount/account:Account", {"accountId": "abc"}, "account ID abc"),
+    ("aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule", {"securityGroupId": "sg", "ipProtocol": "tcp", "fromPort": 2, "toPort": 1, "cidrIpv4": "192.0.2.0/24"}, "ports 2 to 1"),
+    ("aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule", {"securityGroupId": "sg", "ipProtocol": "icmp", "fromPort": -1, "toPort": -1}, "one of them: []"),
+    ("aws:lb/targetGroup:TargetGroup", {"name": "x" * 33, "protocol": "TCP", "targetType": "ip"}, "name 'xxx"),
+    ("aws:ebs/volume:Volume", {"availabilityZone": "a", "type": "io2", "size": 20}, "iops is needed"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "inputs", "reason"), WRONG)
+def test_what_a_provider_would_refuse_is_found(
+    kind: str, inputs: dict[str, Value], reason: str
+) -> None:
+    assert reason in "; ".join(providers.problems(kind, inputs))
+
+
+EDITS: list[tuple[Config, Edits, Edits, list[str]]] = [
+    (gcp, {}, {"pools.worker.count": 3},
+     [*marked("+", "machine scripts preflight node join", ["worker-3"]), "+ prod-wave-2", "~ prod-join-token", *GATE]),
+    (aws, {}, {"pools.worker.count": 3},
+     [*marked("+", "machine scripts preflight node join", ["worker-3"]), "+ prod-wave-2", "~ prod-join-token", *GATE]),
+    (gcp, {"pools.worker.count": 3}, {"pools.worker.count": 2},
+     [*marked("-", "machine scripts preflight node join", ["worker-3"]), "- prod-wave-2", *GATE]),
+    # Machines that are there keep what they were made of.
+    (gcp, {}, {"pools.worker.machineType": "e2-standard-4", "pools.master.diskGib": 80, "pools.master.etcdDiskGib": 40}, []),
+    (aws, {}, {"pools.worker.machineType": "m6i.xlarge", "pools.master.diskGib": 80, "pools.master.etcdDiskGib": 40}, []),
+    (gcp, {}, {"machines.gcp.machineType": "e2-standard-8", "machines.gcp.image": "ubuntu-os-cloud/ubuntu-2204-lts"}, GATE),
+    (aws, {}, {"machines.aws.machineType": "m6i.xlarge", "machines.aws.image": "ami-0123456789abcdef0"}, GATE),
+    (gcp, {}, {"machines.gcp.sshFrom": ["198.51.100.0/24"], "machines.gcp.apiFrom": ["203.0.113.0/24"]},
+     ["~ prod-ssh-bastion-let-in", *GATE]),
+    (aws, {}, {"machines.aws.sshFrom": ["198.51.100.0/24"], "machines.aws.apiFrom": ["203.0.113.0/24"]},
+     ["+ prod-ssh-bastion-from-198-51-100-0-24", "- prod-ssh-bastion-from-203-0-113-0-24", *GATE]),
+    (gcp, {}, OFF, ["~ prod-master-1-machine", "~ prod-master-2-machine", "~ prod-master-3-machine", *GATE]),
+    (gcp, {}, {"machines.gcp.apiLoadBalancer": "none"},
+     ["- prod-api-health-let-in", "- prod-api-internal", "- prod-api-internal-check", "- prod-api-internal-service",
+      *(f"- prod-master-{number}-balanced" for number in (1, 2, 3)), *(f"- prod-masters-{zone}" for zone in ZONES), *GATE]),
+    (aws, {"machines.aws.apiLoadBalancer": "none"}, {"machines.aws.apiLoadBalancer": "internal"},
+     ["+ prod-api-internal", "+ prod-api-internal-listener", "+ prod-api-internal-targets", "+ prod-balancer-doors",
+      "+ prod-balancer-out", "+ prod-balancer-from-203-0-113-0-24", "+ prod-api-from-balancer",
+      *(f"+ prod-master-{number}-balanced-internal" for number in (1, 2, 3)), *GATE]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("config", "start", "edit", "changes"), EDITS)
+def test_an_edit_changes_exactly_this(
+    stacks: Stacks, config: Config, start: Edits, edit: Edits, changes: list[str]
+) -> None:
+    assert_changes(stacks, config(start), config({**start, **edit}), changes)
+
+
+def test_a_further_zone_touches_no_machine_that_is_there(stacks: Stacks) -> None:
+    two = {"pools.worker.zones": list(ZONES[:2]), "pools.worker.count": 3}
+    three = {"pools.worker.zones": list(ZONES), "nodes.worker-3.zone": ZONES[0]}
+    engine, _ = stacks.settled(gcp(two))
+    run = engine.up(gcp({**two, **three, "pools.worker.count": 6}))
+    assert kinds(run, "+") == {f"prod-worker-{number}-machine" for number in (4, 5, 6)}
+    assert not kinds(run, "~") | kinds(run, "!") | kinds(run, "-")
+    assert plain(run.named("prod-worker-6-machine").inputs["zone"]) == ZONES[2]
+
+
+def test_one_master_has_no_load_balancer_and_three_have_one(stacks: Stacks) -> None:
+    one = {"pools.master.count": 1, **OFF}
+    engine, born = stacks.settled(gcp(one))
+    assert not [r.name for r in of_clouds(born) if "balanced" in r.name or "-api-int" in r.name]
+    grown = engine.up(gcp(OFF))
+    masters = {
+        f"prod-master-{number}-{what}" for number in (2, 3) for what in ("machine", "etcd-disk")
+    }
+    balancer = {
+        *(f"prod-master-{number}-balanced" for number in (1, 2, 3)),
+        *(f"prod-masters-{zone}" for zone in ZONES),
+        *("prod-api-internal", "prod-api-internal-check", "prod-api-internal-service"),
+        "prod-api-health-let-in",
+    }
+    assert kinds(grown, "+") == masters | balancer
+    assert not kinds(grown, "~") | kinds(grown, "!") | kinds(grown, "-")
+    # The API server of the first master knows the address from its first day.
+    assert not [c.name for c in grown.changes if c.name.startswith("prod-pki-master-1")]
+    shrunk = engine.up(gcp(one))
+    assert kinds(shrunk, "-") == masters | balancer
+    assert_exactly(engine.up(gcp(one)), [])
+
+
+def test_the_other_kind_of_load_balancer_is_there_before_the_first_goes(stacks: Stacks) -> None:
+    """Names differ, so that none has to wait for the other's end: deletes come last."""
+    edit = {"cluster.endpoint": "api.example.com"}
+    for config, provider in ((gcp, "gcp"), (aws, "aws")):
+        engine, _ = stacks.settled(config(edit))
+        run = engine.up(config({**edit, f"machines.{provider}.apiLoadBalancer": "external"}))
+        assert "prod-api-external" in kinds(run, "+")
+        assert "prod-api-internal" in kinds(run, "-")
+        assert not kinds(run, "!")
+        assert isinstance(plain(engine.outputs["apiAddress"]), str)
+
+
+@pytest.mark.parametrize(("config", "start"), [(gcp, OFF), (aws, {})])
+def test_a_raised_generation_makes_one_machine_anew_and_keeps_its_disk(
+    stacks: Stacks, config: Config, start: Edits
+) -> None:
+    engine, born = stacks.settled(config(start))
+    edit = {**start, "nodes.master-2.generation": 2, "pools.master.diskGib": 80}
+    run = engine.up(config(edit))
+    assert "prod-master-2-machine" in kinds(run, "!")
+    assert kinds(run, "!") <= {f"prod-master-2-{what}" for what in ("machine", "balanced", "etcd-disk-attached")}  # fmt: skip
+    assert not kinds(run, "~") | kinds(run, "+") | kinds(run, "-")
+    disk = "prod-master-2-etcd-disk"
+    assert run.named(disk).id == born.named(disk).id
+    # What it is made of now is what the config says now; those around it stay.
+    assert "80" in str(plain(dict(run.named("prod-master-2-machine").inputs)))
+    assert "80" not in str(plain(run.named("prod-master-1-machine").inputs.get("bootDisk"))) + str(
+        plain(run.named("prod-master-1-machine").inputs.get("rootBlockDevice"))
+    )
+    # Survivors take the old one out first.
+    assert "prod-retire" in Graph(run).before("prod-master-2-machine")
+
+
+def test_a_newer_image_is_for_machines_still_to_be_made(stacks: Stacks) -> None:
+    engine, _ = stacks.settled(aws())
+    engine.images = {"x86_64": "ami-0cccccccccccccccc", "arm64": "ami-0dddddddddddddddd"}
+    assert_exactly(engine.up(aws()), [])
+    run = engine.up(aws({"pools.worker.count": 3, "nodes.worker-1.generation": 2}))
+    images = {r.name: r.text("ami") for r in of_clouds(run) if r.name.startswith("prod-worker")}
+    assert images == {
+        "prod-worker-1-machine": "ami-0cccccccccccccccc",
+        "prod-worker-2-machine": "ami-0aaaaaaaaaaaaaaaa",
+        "prod-worker-3-machine": "ami-0cccccccccccccccc",
+    }
+
+
+def machines_of(run: Run) -> list[Resource]:
+    return [r for r in of_clouds(run) if r.type.endswith(":Instance")]
+
+
+def user_data(machine: Resource) -> str:
+    metadata = plain(machine.inputs.get("metadata"))
+    return str(metadata["user-data"]) if isinstance(metadata, dict) else machine.text("userData")
+
+
+@pytest.mark.parametrize("config", [gcp, aws])
+def test_the_first_connection_is_pinned_and_goes_through_the_bastion(
+    stacks: Stacks, config: Config
+) -> None:
+    _, run = stacks.settled(config({}))
+    by_name = {machine.name: yaml.safe_load(user_data(machine)) for machine in machines_of(run)}
+    bastion = by_name["prod-bastion"]["ssh_keys"]["ecdsa_public"]
+    assert len({one["ssh_keys"]["ecdsa_public"] for one in by_name.values()}) == len(by_name) == 6
+    for command in run.commands:
+        connection = command.value("connection")
+        assert isinstance(connection, dict)
+        jump = connection["proxy"]
+        assert isinstance(jump, dict)
+        found = [
+            name
+            for name, one in by_name.items()
+            if one["ssh_keys"]["ecdsa_public"] == connection["hostKey"]
+        ]
+        assert len(found) == 1, command.name
+        if node := re.match(r"prod-((?:master|worker)-\d)-", command.name):
+            assert found == [f"prod-{node[1]}-machine"]
+        assert (jump["hostKey"], jump["user"], connection["user"]) == (bastion, "ops", "ops")
+        assert str(jump["host"]).startswith("198.51.100.")
+        assert str(connection["host"]).startswith("10.20.")
+
+
+@pytest.mark.parametrize("config", [gcp, aws])
+def test_user_data_is_secret_short_and_opens_to_the_stacks_key_alone(
+    stacks: Stacks, config: Config
+) -> None:
+    _, run = stacks.settled(config({}))
+    (user_key,) = (r for r in run.custom if r.name == "prod-ssh")
+    for machine in machines_of(run):
+        text = user_data(machine)
+        holder = machine.inputs.get("metadata") or machine.inputs.get("userData")
+        hidden = holder.get("user-data") if isinstance(holder, dict) else holder
+        assert isinstance(hidden, Secret), machine.name
+        assert len(text.encode()) < 8192
+        made = yaml.safe_load(text)
+        (user,) = made["users"]
+        assert user["ssh_authorized_keys"] == [str(plain(user_key.outputs["publicKeyOpenssh"])).strip()]  # fmt: skip
+        has_disk = "DISKS=''" not in text
+        assert has_disk == ("-master-" in machine.name)
+
+
+@pytest.mark.parametrize("config", [gcp, aws])
+def test_machines_wait_for_their_way_out_and_for_all_doors(stacks: Stacks, config: Config) -> None:
+    _, run = stacks.settled(config({}))
+    graph = Graph(run)
+    ground = {
+        r.name
+        for r in of_clouds(run)
+        if re.search(
+            r":(Firewall|SecurityGroup\w+Rule|RouterNat|Route|RouteTableAssociation)$", r.type
+        )
+        and "balancer" not in r.name
+    } | {"prod-bastion"}
+    for node in ("master-1", "worker-2"):
+        assert ground <= graph.before(f"prod-{node}-machine")
+        assert f"prod-{node}-machine" in graph.before(f"prod-{node}-scripts")
+    if config is aws:
+        assert "prod-master-1-etcd-disk-attached" in graph.before("prod-master-1-scripts")
+
+
+@pytest.mark.parametrize("config", [gcp, aws])
+def test_a_worker_has_five_resources_and_takes_what_was_on_it_along(
+    stacks: Stacks, config: Config
+) -> None:
+    _, run = stacks.settled(config({}))
+    own = [r for r in run.custom if r.name.startswith("prod-worker-1-")]
+    assert len(own) == 5
+    by_urn = {r.urn: r.name for r in run.custom}
+    left = [r for r in run.custom if re.match(r"prod-(master|worker)-\d-", r.name) and "connection" in r.inputs]  # fmt: skip
+    for one in left:
+        node = re.match(r"prod-((?:master|worker)-\d)-", one.name)
+        assert node
+        assert by_urn[one.deleted_with] == f"prod-{node[1]}-machine"
+
+
+def test_etcd_machines_are_protected_and_workers_are_not(stacks: Stacks) -> None:
+    for config, key in ((gcp, "deletionProtection"), (aws, "disableApiTermination")):
+        _, run = stacks.settled(config({}))
+        protected = {m.name for m in machines_of(run) if plain(m.inputs.get(key)) is True}
+        assert protected == {f"prod-master-{number}-machine" for number in (1, 2, 3)}
+
+
+def test_the_health_check_asks_the_api_server_itself(stacks: Stacks) -> None:
+    _, run = stacks.settled(gcp())
+    check = run.named("prod-api-internal-check").value("httpsHealthCheck")
+    assert check == {"port": 6443, "requestPath": "/readyz"}
+    _, run = stacks.settled(aws())
+    check = run.named("prod-api-internal-targets").value("healthCheck")
+    assert isinstance(check, dict)
+    assert (check["protocol"], check["path"], check["port"]) == ("HTTPS", "/readyz", "6443")
+    mappings = run.named("prod-api-internal").value("subnetMappings")
+    assert isinstance(mappings, list)
+    assert [m["privateIpv4Address"] for m in mappings if isinstance(m, dict)] == list(
+        clouds.balancer_addresses(planned(aws()).spec)
+    )
+
+
+@pytest.mark.parametrize("config", [gcp, aws])
+def test_an_account_of_their_own_may_do_nothing_that_nobody_said(
+    stacks: Stacks, config: Config
+) -> None:
+    _, run = stacks.settled(config({}))
+    grants = [r.type for r in of_clouds(run) if re.search("iam|IAM|Policy", r.type)]
+    assert set(grants) <= {"aws:iam/role:Role", "aws:iam/instanceProfile:InstanceProfile"}
+    for machine in machines_of(run):
+        assert machine.inputs.get("serviceAccount") or machine.inputs.get("iamInstanceProfile")
+
+
+def test_sdks_of_clouds_are_imported_by_their_own_stacks_alone(stacks: Stacks) -> None:
+    """They are big: a lab must not wait for them."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, runpy\n"
+        "from components import machines, cluster, outputs\n"
+        "from components.machines import lab, adopted\n"
+        "print([name for name in sys.modules if name.startswith(('pulumi_gcp', 'pulumi_aws'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,147 @@
+"""What machines in a cloud are told at boot: the disk is ours and mounted before anybody can log in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from stacks.files import cloud_init
+
+STUBS = {
+    "ip": 'echo "ip $*" >>"$CALLS"',
+    # A disk is a file here; its first word is its label.
+    "blkid": '[[ $* == *LABEL* ]] && { cat "${@: -1}" 2>/dev/null; exit 0; }; [[ -s ${@: -1} ]]',
+    "mkfs.ext4": 'echo "mkfs $*" >>"$CALLS"; printf kube-ha >"${@: -1}"',
+    "mount": 'echo "mount $*" >>"$CALLS"',
+    "mountpoint": "exit ${MOUNTED:-1}",
+    "sleep": "exit 0",
+}
+
+
+class Machine:
+    """Files of a machine below a folder, and what its commands were called with."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.calls = folder, folder / "calls"
+        self.disk, self.fstab = folder / "disk", folder / "fstab"
+        self.at = folder / "kube-ha"
+        self.fstab.touch()
+        (folder / "bin").mkdir()
+        for name, body in STUBS.items():
+            stub = folder / "bin" / name
+            stub.write_text(f"#!/bin/bash\n{body}\n")
+            stub.chmod(0o755)
+
+    def boot(self, **values: str) -> subprocess.CompletedProcess[str]:
+        made = yaml.safe_load(text(disks=["/nowhere", str(self.disk)]))
+        ((shell, flag, script),) = made["bootcmd"]
+        # Only paths of the test's own machine; a file stands for the block device.
+        script = script.replace("/etc/fstab", str(self.fstab)).replace("-b $path", "-e $path")
+        script = script.replace("AT=/var/lib/kube-ha", f"AT={self.at}")
+        script = script.replace("SECONDS + 300", "SECONDS + 1")
+        self.calls.write_text("")
+        environment = {"PATH": f"{self.folder}/bin:{os.environ['PATH']}", "CALLS": str(self.calls)}
+        return subprocess.run(
+            [shell, flag, script],
+            env=environment | values,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    def called(self, word: str) -> list[str]:
+        return [line for line in self.calls.read_text().splitlines() if line.startswith(word)]
+
+
+def text(disks: list[str] | None) -> str:
+    return cloud_init.user_data(
+        "master-1",
+        host_key="-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n",
+        host_key_public="ecdsa-sha2-nistp256 BBBB",
+        authorized_key="ssh-ed25519 CCCC",
+        disks=disks,
+    )
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_a_new_disk_is_made_ready_and_mounted_by_its_label(machine: Machine) -> None:
+    machine.disk.touch()
+    done = machine.boot()
+    assert done.returncode == 0, done.stderr
+    assert machine.called("mkfs") == [f"mkfs -q -L kube-ha {machine.disk}"]
+    assert machine.fstab.read_text() == f"LABEL=kube-ha {machine.at} ext4 noatime,nofail 0 2\n"
+    assert machine.called("mount")[0] == f"mount {machine.disk} {machine.at}"
+
+
+def test_a_disk_that_is_kept_keeps_its_data_and_forgets_the_old_boot_disk(machine: Machine) -> None:
+    machine.disk.write_text("kube-ha")
+    state = machine.at / "state"
+    state.mkdir(parents=True)
+    for name in ("owner", "incarnation", "etcd.artefact", "etcd.service.sum", "etcd.files"):
+        (state / name).touch()
+    assert machine.boot().returncode == 0
+    assert machine.called("mkfs") == []
+    assert {path.name for path in state.iterdir()} == {"owner", "incarnation"}
+
+
+def test_a_later_boot_changes_nothing(machine: Machine) -> None:
+    machine.disk.touch()
+    machine.boot()
+    marks = machine.at / "state"
+    marks.mkdir(parents=True)
+    (marks / "etcd.artefact").touch()
+    before = machine.fstab.read_text()
+    assert machine.boot(MOUNTED="0").returncode == 0
+    assert (machine.called("mkfs"), machine.called("mount")) == ([], [])
+    assert machine.fstab.read_text() == before
+    assert (marks / "etcd.artefact").exists()
+
+
+def test_a_disk_with_something_else_on_it_is_left_alone(machine: Machine) -> None:
+    machine.disk.write_text("somebody")
+    done = machine.boot()
+    assert done.returncode == 1
+    assert "holds something that is not ours" in done.stderr
+    assert machine.called("mkfs") == []
+
+
+def test_a_disk_that_does_not_come_is_waited_for_and_told(machine: Machine) -> None:
+    done = machine.boot()
+    assert done.returncode == 1
+    assert "came within 300 s" in done.stderr
+
+
+def test_pods_cannot_read_the_host_key_from_the_metadata_service(machine: Machine) -> None:
+    machine.disk.touch()
+    machine.boot()
+    (rule,) = machine.called("ip rule add")
+    assert rule == "ip rule add iif cni0 to 169.254.169.254 ipproto tcp dport 80 prohibit"
+
+
+def test_the_text_says_who_may_log_in_and_by_which_key_the_machine_is_known() -> None:
+    made = yaml.safe_load(text(disks=None))
+    assert text(disks=None).startswith("#cloud-config\n")
+    assert made["ssh_keys"] == {
+        "ecdsa_private": "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n",
+        "ecdsa_public": "ecdsa-sha2-nistp256 BBBB",
+    }
+    (user,) = made["users"]
+    assert (user["name"], user["ssh_authorized_keys"]) == ("ops", ["ssh-ed25519 CCCC"])
+    assert (made["disable_root"], made["ssh_pwauth"], user["lock_passwd"]) == (True, False, True)
+    paths = [file["path"] for file in made["write_files"]]
+    assert paths == ["/etc/ssh/sshd_config.d/10-kube-ha.conf"]
+
+
+def test_etcd_does_not_start_without_its_disk() -> None:
+    (_, unit) = yaml.safe_load(text(disks=["/dev/sdb"]))["write_files"]
+    assert unit["path"] == "/etc/systemd/system/etcd.service.d/10-disk.conf"
+    assert unit["content"] == "[Unit]\nRequiresMountsFor=/var/lib/kube-ha\n"
