@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 S = $(or $(STACK),dev)
-.PHONY: help setup python engine dev plan preview up outputs unseal stacks status drift verify backup restore preflight bundle clean fmt check test fuzz e2e bench
+.PHONY: help setup python engine dev plan preview up outputs unseal stacks status drift verify backup restore preflight cloud-acceptance bundle clean fmt check test fuzz e2e bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ restore: engine ## etcd of STACK anew, by SNAPSHOT=file or FROM=node that has da
 
 preflight: python ## look at every machine of STACK (dev) and list all its problems; changes nothing
 	@bash ci/ssh-key.sh $(PY) -m operations.preflight $(S)
+
+cloud-acceptance: engine ## steps of a throwaway cluster on PROVIDER (gcp, aws); done with SPEND_MONEY=1, PROJECT, SSH_FROM; FROM=step
+	@$(PY) -m operations.cloud_acceptance $(PROVIDER) $(if $(PROJECT),--project "$(PROJECT)") $(if $(SSH_FROM),--ssh-from "$(SSH_FROM)") $(if $(SPEND_MONEY),--spend-money) $(if $(FROM),--from "$(FROM)")
 
 bundle: setup ## the air-gap bundle of the pinned versions
 	@$(PY) -m artifacts.bundle --link .local/bundle
