@@ -182,7 +182,9 @@ def rules(plan: Plan, *, health_checks: tuple[str, ...] = ()) -> tuple[Rule, ...
         found.append(Rule(name="vxlan", protocol="udp", ports=vxlan, to="node", groups=("node",)))
     if plan.spec.front_doors.etcd is not None:
         client = (ports.ETCD_CLIENT_PORT,) * 2
-        found.append(Rule(name="etcd-door", protocol="tcp", ports=client, to="etcd", groups=("node",)))
+        found.append(
+            Rule(name="etcd-door", protocol="tcp", ports=client, to="etcd", groups=("node",))
+        )
     if cloud.access == "bastion":
         found += [
             Rule(name="ssh", protocol="tcp", ports=ssh, to="machine", groups=("bastion",)),
