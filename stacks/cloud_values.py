@@ -21,9 +21,10 @@ ARN = re.compile(r"arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[A-Za-z0-9+=,.@_/-
 AWS_ID = re.compile(r"(vpc|subnet)-[0-9a-f]{8,17}")
 
 
-def _form(form: re.Pattern[str], text: str, what: str, example: str) -> str:
+def _form(form: re.Pattern[str], text: str, what: str, *examples: str) -> str:
     if not form.fullmatch(text):
-        raise ValueError(f"{short(text)} is no {what}; write it as {example!r}")
+        shown = " or ".join(repr(example) for example in examples)
+        raise ValueError(f"{short(text)} is no {what}; write it as {shown}")
     return text
 
 
@@ -34,7 +35,7 @@ def project(text: str) -> str:
 
 def region(text: str) -> str:
     """A region, not a zone in it."""
-    return _form(REGION, text, "region", "europe-west3' or 'eu-central-1")
+    return _form(REGION, text, "region", "europe-west3", "eu-central-1")
 
 
 def name(text: str) -> str:
@@ -53,12 +54,14 @@ def label(text: str) -> str:
 
 def image(text: str) -> str:
     """An image, or where its family is found."""
-    return _form(IMAGE, text, "image", "debian-cloud/debian-12' or 'ami-0123456789abcdef0")
+    return _form(
+        IMAGE, text, "image", "ubuntu-os-cloud/ubuntu-2404-lts-amd64", "ami-0123456789abcdef0"
+    )
 
 
 def machine_type(text: str) -> str:
     """Machine type of Google Cloud, or instance type of AWS."""
-    return _form(TYPE, text, "machine type", "e2-standard-4' or 'm6i.large")
+    return _form(TYPE, text, "machine type", "e2-standard-4", "m6i.large")
 
 
 def role(text: str) -> str:

@@ -41,7 +41,7 @@ mount_disk() {
   fi
   mkdir -p "$AT"
   if ! grep -q "^LABEL=$LABEL " /etc/fstab; then
-    mount "$disk" "$AT"
+    mount -o noatime "$disk" "$AT"
     # Marks of what an older machine had on its boot disk.
     rm -f "$AT"/state/*.{artefact,files,sum}
     printf 'LABEL=%s %s ext4 noatime,nofail 0 2\n' "$LABEL" "$AT" >>/etc/fstab

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -27,6 +28,7 @@ rm -f /etc/ssh/sshd_config.d/lab.conf /etc/ssh/ssh_host_* /etc/ssh/lab_authorize
 userdel --remove admin
 rm -f /etc/sudoers.d/admin
 apt-get clean
+mkdir -p /var/lib/cloud/seed
 """
 
 
@@ -35,7 +37,7 @@ def make_image() -> None:
     base = lab.engine(
         "image", "inspect", "--format", "{{.Id}}", "localhost/kube-ha-lab:current"
     ).strip()[:12]
-    name = f"{IMAGE}:{base}"
+    name = f"{IMAGE}:{base}-{hashlib.sha256(_INSTALL.encode()).hexdigest()[:8]}"
     known = lab.engine("images", "--format", "{{.Repository}}:{{.Tag}}", IMAGE).split()
     if name in known:
         return

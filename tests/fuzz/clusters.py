@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stacks import spec, versions
 from stacks.plan import Plan, plan
 from stacks.spec import Spec, SpecError, load
-from tests.fuzz import breakage, draws
+from tests.fuzz import breakage, clouds, draws
 from tests.fuzz.dice import Dice
 from tests.unit.configs import host_key
 
@@ -19,7 +19,8 @@ Config = dict[str, object]
 Pools = dict[str, dict[str, object]]
 
 BYTES = 400  # of choices; a config that needs more is plain in the rest
-TOPOLOGY = frozenset({"roles", "count", "hosts", "addressOffset", "zones"})
+_OF_CLOUDS = ("machineType", "diskGib", "etcdDiskGib")
+TOPOLOGY = frozenset({"roles", "count", "hosts", "addressOffset", "zones", *_OF_CLOUDS})
 _OWN_SECTIONS = frozenset({"cluster", "machines", "pools", "nodes"})
 _STACKED = (("etcd", "master"), ("etcd", "master"), ("etcd", "master", "worker"))
 
@@ -40,14 +41,14 @@ def config(dice: Dice) -> Config:
 
 def right(dice: Dice) -> Config:
     """A config that is meant to be accepted; where settings do not fit together it is not."""
-    lab = not dice.chance(50)
-    pools = _pools(dice, lab=lab)
+    provider = dice.one_of(("lab", "adopt", "lab", "adopt", "gcp", "aws"))
+    pools = _pools(dice, provider)
     raw: Config = {
         "cluster": draws.section(
             dice, spec.ClusterSpec, without=("name", "kubernetes", *versions.COMPONENTS)
         )
         | {"name": "dev", **chosen_versions(dice)},
-        "machines": _machines(dice, lab=lab),
+        "machines": _machines(dice, provider),
         "pools": pools,
     }
     if dice.chance(30):
@@ -105,12 +106,15 @@ def sections() -> tuple[str, ...]:
     return tuple(key for key in keys if key not in _OWN_SECTIONS)
 
 
-def _machines(dice: Dice, *, lab: bool) -> dict[str, object]:
-    if lab:
-        own = draws.section(dice, spec.MachinesSpec, without=("provider", "lab", "ssh"))
+def _machines(dice: Dice, provider: str) -> dict[str, object]:
+    if provider in ("gcp", "aws"):
+        return clouds.machines(dice, provider)
+    others = ("provider", "lab", "ssh", "gcp", "aws")
+    if provider == "lab":
+        own = draws.section(dice, spec.MachinesSpec, without=others)
         return {**own, "provider": "lab", "lab": {"subnet": "10.92.0.0/20"}}
     keys = ("privateKeyFile", "agent", "insecureIgnoreHostKey")
-    own = draws.section(dice, spec.MachinesSpec, without=("provider", "lab", "ssh"))
+    own = draws.section(dice, spec.MachinesSpec, without=others)
     ssh = draws.section(dice, spec.SshSpec, without=keys, often=25)
     ssh |= (
         {"agent": True}
@@ -122,7 +126,7 @@ def _machines(dice: Dice, *, lab: bool) -> dict[str, object]:
     return {**own, "provider": "adopt", "ssh": ssh}
 
 
-def _pools(dice: Dice, *, lab: bool) -> Pools:
+def _pools(dice: Dice, provider: str) -> Pools:
     masters = dice.one_of((3, 1, 2, 4, 5))
     found: list[tuple[str, tuple[str, ...], int]] = []
     if dice.chance(40):
@@ -141,18 +145,21 @@ def _pools(dice: Dice, *, lab: bool) -> Pools:
             (name, ("worker",), dice.between(0, 20) if dice.chance(20) else dice.between(0, 5))
         )
     return {
-        name: _pool(dice, place, name, roles, count, lab=lab)
+        name: _pool(dice, place, name, roles, count, provider)
         for place, (name, roles, count) in enumerate(found)
     }
 
 
 def _pool(
-    dice: Dice, place: int, name: str, roles: tuple[str, ...], count: int, *, lab: bool
+    dice: Dice, place: int, name: str, roles: tuple[str, ...], count: int, provider: str
 ) -> dict[str, object]:
     marks = ("labels", "taints") if roles == ("etcd",) else ()
     pool = draws.section(dice, spec.PoolSpec, without=TOPOLOGY | set(marks))
     pool["roles"] = list(roles)
-    if lab:
+    if provider in ("gcp", "aws"):
+        pool |= {"count": count, "addressOffset": 10 + 70 * place}
+        pool |= clouds.pool(dice, provider, str(pool.get("arch", "amd64")))
+    elif provider == "lab":
         pool |= {"count": count, "addressOffset": 10 + 70 * place}
         if dice.chance(20):
             pool["zones"] = ["a", "b", "c"][: dice.between(1, 3)]

@@ -65,6 +65,18 @@ _FLAGS = (
     "{a: b}", "[a]", "# no", " two  spaces ", "true", "1e3", "0777", "@x", "--flag=1", "x" * 200,
 )  # fmt: skip
 _AMOUNTS = ("500m", "1.5", "512Mi", "10Gi", "10%", "5.5%", "1", "200k")
+_CLOUDS = (
+    "my-project-1",
+    "europe-west3",
+    "eu-central-1",
+    "e2-standard-4",
+    "m6i.large",
+    "roles/compute.viewer",
+    "arn:aws:iam::aws:policy/service-role/AmazonEBSCSIDriverPolicy",
+    "vpc-0123456789abcdef0",
+    "subnet-0123456789abcdef0",
+    "ami-0123456789abcdef0",
+)
 _WORDS = (
     "name-of-a-flag",
     "v",
@@ -112,6 +124,7 @@ def _corpus() -> tuple[str, ...]:
     names = [f"{prefix}{name}" for prefix in ("*.", ".") for name in _DOMAINS]
     more = (
         _FLAGS,
+        _CLOUDS,
         _WORDS,
         _AMOUNTS,
         versions.known(),

@@ -74,8 +74,8 @@ def of_neighbours(raw: Raw, made: Plan) -> bool:
         after = planned(other)
     except SpecError:
         return False  # the networks are too small for one more, an exception is for the old name
-    # In the lab a machine is named after its pool.
-    listed = made.spec.pools[name].roles != ("worker",) and (edit is edits.more or made.in_lab)
+    # A machine that is made is named after its pool.
+    listed = made.spec.pools[name].roles != ("worker",) and (edit is edits.more or made.made)
     _same_nodes(made, after, but=_LISTS if listed else frozenset())
     return True
 

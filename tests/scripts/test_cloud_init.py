@@ -79,7 +79,7 @@ def test_a_new_disk_is_made_ready_and_mounted_by_its_label(machine: Machine) -> 
     assert done.returncode == 0, done.stderr
     assert machine.called("mkfs") == [f"mkfs -q -L kube-ha {machine.disk}"]
     assert machine.fstab.read_text() == f"LABEL=kube-ha {machine.at} ext4 noatime,nofail 0 2\n"
-    assert machine.called("mount")[0] == f"mount {machine.disk} {machine.at}"
+    assert machine.called("mount")[0] == f"mount -o noatime {machine.disk} {machine.at}"
 
 
 def test_a_disk_that_is_kept_keeps_its_data_and_forgets_the_old_boot_disk(machine: Machine) -> None:

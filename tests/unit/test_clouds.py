@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
+import yaml
 
 from stacks import clouds, memory, transition
 from stacks.plan import Plan
@@ -313,3 +317,11 @@ def test_what_machines_are_made_in_is_fixed(edits: dict[str, object], path: str)
     assert path in refused(
         planned(gcp()), planned(gcp(edits | (moved if path.endswith("region") else {})))
     )
+
+
+def test_the_stack_of_the_docs_is_one() -> None:
+    page = (Path(__file__).parents[2] / "docs/clouds.md").read_text()
+    (block,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    config = yaml.safe_load(block)["config"]
+    plan = planned({key.removeprefix("kube-ha:"): value for key, value in config.items()})
+    assert (len(plan.masters), len(plan.workers), plan.balancer) == (3, 3, "internal")

@@ -1,0 +1,87 @@
+"""Machines of configs that are made in a cloud: what fits together, for the rest is drawn from the model."""
+
+from __future__ import annotations
+
+from stacks.cloud_settings import AwsSpec, GcpSpec
+from tests.fuzz import draws
+from tests.fuzz.dice import Dice
+
+_REGIONS = {"gcp": "europe-west3", "aws": "eu-central-1"}
+_TYPES = {
+    ("gcp", "amd64"): "n2-standard-4",
+    ("gcp", "arm64"): "t2a-standard-2",
+    ("aws", "amd64"): "m6i.xlarge",
+    ("aws", "arm64"): "m7g.large",
+}
+_SSH_FROM = ["203.0.113.0/24"]
+
+
+def machines(dice: Dice, provider: str) -> dict[str, object]:
+    """The section `machines` of a config that is meant to be accepted."""
+    section = _gcp(dice) if provider == "gcp" else _aws(dice)
+    if dice.chance(80):
+        section["fewZones"] = True
+    return {"provider": provider, provider: section}
+
+
+def pool(dice: Dice, provider: str, arch: str) -> dict[str, object]:
+    """Zones and hardware of a pool; the default machine type is for amd64."""
+    own: dict[str, object] = {"zones": _zones(provider)}
+    if arch == "arm64" or dice.chance(20):
+        own["machineType"] = _TYPES[provider, arch]
+    for key in ("diskGib", "etcdDiskGib"):
+        if dice.chance(15):
+            own[key] = dice.between(10, 200)
+    return own
+
+
+def _zones(provider: str) -> list[str]:
+    mark = "-" if provider == "gcp" else ""
+    return [f"{_REGIONS[provider]}{mark}{zone}" for zone in "abc"]
+
+
+def _gcp(dice: Dice) -> dict[str, object]:
+    chosen = ("project", "region", "sshFrom", "cidr", "network", "subnetwork")
+    own = draws.section(dice, GcpSpec, without=(*chosen, *_CHOSEN))
+    own |= {"project": "my-project-1", "region": _REGIONS["gcp"], "sshFrom": _SSH_FROM}
+    own |= {"cidr": "10.92.0.0/20", **_common(dice)}
+    if dice.chance(10):
+        own |= {"network": "mine", "subnetwork": "mine"}
+    if dice.chance(10):
+        own |= {"image": "ubuntu-os-cloud/ubuntu-2204-lts", "imageArm64": "mine/debian-arm64"}
+    if dice.chance(10):
+        own["machineType"] = "e2-standard-2"
+    return own
+
+
+def _aws(dice: Dice) -> dict[str, object]:
+    chosen = ("region", "sshFrom", "cidr", "vpcId", "subnets")
+    own = draws.section(dice, AwsSpec, without=(*chosen, *_CHOSEN))
+    own |= {"region": _REGIONS["aws"], "sshFrom": _SSH_FROM, "cidr": "10.92.0.0/16"}
+    own |= _common(dice)
+    there = dice.chance(20)
+    if there:
+        own["vpcId"] = "vpc-0123456789abcdef0"
+    own["subnets"] = {
+        zone: {"cidr": f"10.92.{16 * number}.0/20"}
+        | (
+            {"id": f"subnet-0123456789abcde{number}", "publicId": f"subnet-0123456789abcdf{number}"}
+            if there
+            else {"publicCidr": f"10.92.{240 + number}.0/24"}
+        )
+        for number, zone in enumerate(_zones("aws"))
+    }
+    if dice.chance(10):
+        own["image"] = "self/mine"
+    if dice.chance(10):
+        own["machineType"] = "m6i.large"
+    return own
+
+
+# Of both, where what is drawn alone would seldom fit.
+_CHOSEN = ("image", "imageArm64", "machineType", "apiLoadBalancer", "fewZones")
+
+
+def _common(dice: Dice) -> dict[str, object]:
+    kinds = ("none", "internal")
+    return {"apiLoadBalancer": dice.one_of(kinds)} if dice.chance(20) else {}
