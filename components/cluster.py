@@ -13,6 +13,7 @@ from components.addons import Addons, AddonsArgs
 from components.away import decommission
 from components.etcd_member import EtcdMember, EtcdMemberArgs
 from components.etcd_snapshot import snapshot_first
+from components.ingress import end_tls
 from components.master import Master, MasterArgs
 from components.pki import Pki
 from components.prepared import Prepared, Scripts, bring_scripts, prepare
@@ -285,15 +286,11 @@ class Cluster(ComponentResource):
             for node in self._plan.masters
             if not node.is_etcd
         ]
-        return stopped + hold(
-            self._name,
-            self._plan,
-            self.machines,
-            settled=self._settled,
-            identity=self._identity,
-            parent=self,
-            out=out,
-        )
+        where = (self._name, self._plan, self.machines)
+        tls = end_tls(*where, self._args.pki, identity=self._identity, parent=self, out=out)
+        who = self._settled
+        vip = hold(*where, settled=who, identity=self._identity, parent=self, out=out)
+        return [*stopped, *tls, *vip]
 
     def _decommission(self, node: Node, out: Resource) -> Resource:
         return decommission(

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from pulumi import Input, Output, ResourceOptions
 from pulumi_command import remote
 
 from components.pki import Pki
 from components.remote import Identity, Machine, attempt, converge
-from stacks import phases
-from stacks.certificates import ETCD_PKI, KUBERNETES_PKI
-from stacks.files import apiserver, keepalived, kubeadm
+from stacks import ingress_files, phases
+from stacks.certificates import ETCD_PKI, INGRESS, KUBERNETES_PKI
+from stacks.files import apiserver, ingress, keepalived, kubeadm
 from stacks.files.kubeadm import ENCRYPTION
 from stacks.plan import Node, Plan
 
@@ -25,6 +26,11 @@ class KeyFile:
     path: str
     text: Input[str]
     secret: bool
+
+    @property
+    def name(self) -> str:
+        """Of the file, without folder and ending."""
+        return PurePosixPath(self.path).stem
 
 
 def of_member(pki: Pki, plan: Plan, node: Node) -> list[KeyFile]:
@@ -73,6 +79,24 @@ def of_master(pki: Pki, plan: Plan, node: Node) -> list[KeyFile]:
         "apiserver-etcd-client",
     ):
         files += _pair(pki, f"{node.name}-{kind}", f"{KUBERNETES_PKI}/{kind}")
+    return files
+
+
+def of_ingress(pki: Pki, plan: Plan) -> list[KeyFile]:
+    """Certificates of the ingress tier, each in one file with its key, as HAProxy takes them."""
+    wanted = plan.spec.front_doors.ingress
+    files: list[KeyFile] = []
+    if wanted is None:
+        return files
+    if wanted.hosts:
+        pair = pki.leafs[INGRESS]
+        text = Output.all(pair.cert, pair.key).apply("".join)
+        files.append(KeyFile(path=f"{ingress.CERTIFICATES}/own.pem", text=text, secret=True))
+    for number, given in enumerate(wanted.certificates, start=1):
+        text = Output.secret(ingress_files.pem(given))
+        files.append(
+            KeyFile(path=f"{ingress.CERTIFICATES}/given-{number}.pem", text=text, secret=True)
+        )
     return files
 
 

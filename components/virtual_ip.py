@@ -8,7 +8,7 @@ from pulumi import Resource, ResourceOptions
 from pulumi_command import remote
 
 from components.remote import Identity, Machine, after, attempt, converge
-from stacks import desired, phases
+from stacks import front_door_values, phases
 from stacks.plan import Plan
 
 
@@ -30,7 +30,7 @@ def hold(
     holders = sorted(plan.holders, key=lambda node: node.name not in settled)
     made: list[remote.Command] = []
     for node in holders:
-        name, values = f"{cluster}-{node.name}-vip", desired.of_holder(plan, node)
+        name, values = f"{cluster}-{node.name}-vip", front_door_values.of_holder(plan, node)
         wanted = phases.digest(
             phases.script_sum("vip"), *(f"{key}={values[key]}" for key in sorted(values))
         )

@@ -69,7 +69,8 @@ def of(plan: Plan, node: Node, *, files: Mapping[str, File], ca: str, cluster_id
 
 def _units(plan: Plan, node: Node) -> tuple[str, ...]:
     kubernetes = ("haproxy", "containerd", "kubelet") if node.in_kubernetes else ()
-    vip = ("keepalived",) if node in plan.holders else ()
+    vip: tuple[str, ...] = ("keepalived",) if node in plan.holders else ()
+    vip += ("kube-ha-ingress",) if node in plan.ingress else ()
     return (*kubernetes, *vip, *(("etcd",) if node.is_etcd else ()))
 
 

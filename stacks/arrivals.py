@@ -28,6 +28,8 @@ def new(plan: Plan, node: Node, *, founding: bool) -> NodeChange:
         actions.append(Action(phase="join", text="join as a worker"))
     if node in plan.holders:
         actions.append(front_door_words.stands_by(plan.vip))
+    if node in plan.ingress:
+        actions.append(front_door_words.ends_tls(plan.vip))
     return NodeChange(name=node.name, kind="new", roles=node.roles, actions=tuple(actions))
 
 

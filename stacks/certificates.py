@@ -17,6 +17,7 @@ from stacks.plan import Node, Plan
 Ca = Literal["kubernetes", "etcd", "front-proxy"]
 Usage = Literal["digital_signature", "server_auth", "client_auth"]  # words of pulumi-tls
 
+INGRESS = "ingress"  # name of the leaf for the hosts of the ingress tier
 KUBERNETES_PKI = "/etc/kubernetes/pki"
 ETCD_PKI = "/etc/kube-ha/etcd"
 ADMINS = "kubeadm:cluster-admins"  # bound to cluster-admin by kubeadm init
@@ -45,7 +46,16 @@ def table(plan: Plan) -> tuple[Leaf, ...]:
         *(leaf for node in plan.nodes for leaf in of_node(plan, node)),
         _leaf("admin", None, "kubernetes", None, "kubernetes-admin", _CLIENT, organization=ADMINS),
         *([ETCD_DOOR] if plan.spec.front_doors.etcd else []),
+        *_ingress(plan),
     )
+
+
+def _ingress(plan: Plan) -> Iterator[Leaf]:
+    """One for all hosts of the ingress tier; those that are given have nothing to do here."""
+    wanted = plan.spec.front_doors.ingress
+    if wanted is not None and wanted.hosts:
+        name, hosts = INGRESS, wanted.hosts
+        yield _leaf(name, None, "kubernetes", None, "kube-ha-ingress", _SERVER, sans=hosts)
 
 
 def of_node(plan: Plan, node: Node) -> Iterator[Leaf]:

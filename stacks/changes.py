@@ -157,6 +157,9 @@ def _values(then: Plan, old: Node, plan: Plan, node: Node, drift: _Drift) -> Ite
         if phase == "vip" and was.get(phase, {}).get("VIP") != now[phase]["VIP"]:
             yield front_door_words.moved(was.get(phase), now[phase])
             continue
+        if phase == "ingress" and phase not in was:
+            yield front_door_words.ends_tls(plan.vip)
+            continue
         said: dict[str, list[str]] = {}
         restarts: dict[str, Restart | None] = {}
         for name, text in now[phase].items():
@@ -183,6 +186,8 @@ def _values(then: Plan, old: Node, plan: Plan, node: Node, drift: _Drift) -> Ite
             yield Action(phase=phase, text=f"phase {phase} runs again, nothing restarts")
     if "vip" in was and "vip" not in now:
         yield front_door_words.given_up(was["vip"])
+    if "ingress" in was and "ingress" not in now:
+        yield Action(phase="node", text="the ingress tier stops: nobody serves ports 80 and 443")
 
 
 def _control_plane(kubeadm: str) -> str:

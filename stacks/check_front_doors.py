@@ -26,7 +26,7 @@ def problems(spec: Spec, places: Sequence[Place]) -> list[Problem]:
     if spec.front_doors.verify != "none" and spec.cluster.endpoint is None:
         text = "asks at cluster.endpoint, which is missing; name there what leads to the masters"
         out.append(Problem("frontDoors.verify", text))
-    out += [*_dns(spec), *_etcd(spec, places)]
+    out += [*_dns(spec), *_etcd(spec, places), *_ingress(spec)]
     if vip is None:
         return out
     return [
@@ -173,3 +173,27 @@ def _etcd(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
             text = f"{wanted.port} belongs to {ours[wanted.port]} on {place.name}"
             yield Problem(f"{path}.port", f"{text}; choose another one")
             return  # of all the same
+
+
+def _ingress(spec: Spec) -> Iterator[Problem]:
+    """Names to show a certificate for, nodes to lead to, and an address to listen at."""
+    wanted, vip = spec.front_doors.ingress, spec.front_doors.vip
+    if wanted is None:
+        return
+    path = "frontDoors.ingress"
+    if vip is None:
+        yield Problem(path, "listens at the VIP, which is missing; write frontDoors.vip too")
+    elif vip.port in (80, 443):
+        text = f"{vip.port} is the ingress tier's; choose another one for the API"
+        yield Problem(f"{_VIP}.port", text)
+    if not wanted.hosts and not wanted.certificates:
+        text = "is missing; name hosts for a certificate of the cluster's CA, or give certificates"
+        yield Problem(f"{path}.hosts", text)
+    working = {name for name, pool in spec.pools.items() if "worker" in pool.roles}
+    for index, name in enumerate(wanted.pools):
+        if name not in working:
+            there = ", ".join(sorted(working)) or "none"
+            text = f"{name!r} is no pool with role worker; there are {there}"
+            yield Problem(f"{path}.pools[{index}]", text)
+    if not working:
+        yield Problem(path, "leads to nodes with role worker, of which there are none")

@@ -11,7 +11,7 @@ import base64
 import json
 from collections.abc import Mapping
 
-from stacks import clouds, phases, ports, rotation
+from stacks import clouds, front_door_values, phases, ports, rotation
 from stacks.artifacts import File, images
 from stacks.files import (
     apiserver,
@@ -20,7 +20,7 @@ from stacks.files import (
     etcd,
     flannel,
     haproxy,
-    keepalived,
+    ingress,
     kube_proxy,
     kubeadm,
     kubelet,
@@ -39,6 +39,8 @@ PATHS: Mapping[str, str] = {
     "KUBELET_UNIT": "/etc/systemd/system/kubelet.service",
     "KUBELET_DROPIN": "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf",
     "HAPROXY_CFG": "/etc/haproxy/haproxy.cfg",
+    "INGRESS_CFG": ingress.CONFIG,
+    "INGRESS_UNIT": "/etc/systemd/system/kube-ha-ingress.service",
     "KEEPALIVED_CONF": "/etc/keepalived/keepalived.conf",
     "KEEPALIVED_DROPIN": "/etc/systemd/system/keepalived.service.d/kube-ha.conf",
     "ETCD_ENV": "/etc/kube-ha/etcd/etcd.env",
@@ -86,7 +88,9 @@ def of_phases(plan: Plan, node: Node) -> dict[str, dict[str, str]]:
     if node.is_master:
         found["master"] = of_master(plan, node)
     if node in plan.holders:
-        found["vip"] = of_holder(plan, node)
+        found["vip"] = front_door_values.of_holder(plan, node)
+    if node in plan.ingress:
+        found["ingress"] = front_door_values.of_ingress(plan)
     return found
 
 
@@ -120,6 +124,8 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
     if node in plan.holders:
         values["PACKAGES"] += " keepalived"
         values["VIP"] = plan.vip
+    if node in plan.ingress:
+        values["INGRESS"] = "1"
     return values | _proxy(plan)
 
 
@@ -168,19 +174,6 @@ def of_master(plan: Plan, node: Node) -> dict[str, str]:
         "ADMISSION_CONFIG": _text(apiserver.admission_configuration(plan)),
         "OIDC_CA": _text(apiserver.oidc_ca(plan)),
         "KEYS": rotation.words(plan),
-    }
-
-
-def of_holder(plan: Plan, node: Node) -> dict[str, str]:
-    """Values of the vip phase."""
-    vip = plan.spec.front_doors.vip
-    return {
-        "ADDRESS": node.address,
-        "VIP": plan.vip,
-        "INTERFACE": vip.interface if vip else "",
-        "KEEPALIVED_CONF": _text(keepalived.holder(plan, node)),
-        "KEEPALIVED_DROPIN": _text(keepalived.drop_in(plan, node)),
-        "GENERATION": str(plan.spec.converge.generation),
     }
 
 
@@ -247,6 +240,7 @@ def _ports(plan: Plan, node: Node) -> set[int]:
     return {
         *ports.of_roles(node.roles),
         *([vip.port] if vip and node.is_master else []),
+        *((ingress.HTTP_PORT, ingress.HTTPS_PORT) if node in plan.ingress else ()),
         *([etcd.port] if etcd and node.pool in etcd.pools else []),
     }
 

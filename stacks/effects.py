@@ -61,6 +61,14 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
             ("KEEPALIVED_DROPIN", "keepalived's unit"),
         )
     },
+    ("node", "INGRESS"): Effect(what="ingress tier", then=_QUIET),
+    ("ingress", "INGRESS_CFG"): Effect(what="ingress.cfg", then=_HAPROXY),
+    ("ingress", "HOSTS"): Effect(what="certificate of the ingress tier", then=_HAPROXY),
+    ("ingress", "GIVEN"): Effect(what="certificates of the ingress tier", then=_HAPROXY),
+    ("ingress", "INGRESS_UNIT"): Effect(what="the ingress tier's unit", then=_HAPROXY),
+    ("ingress", "GENERATION"): Effect(
+        what="converge.generation", then="every phase runs again, what is right stays"
+    ),
     ("vip", "GENERATION"): Effect(
         what="converge.generation", then="every phase runs again, what is right stays"
     ),

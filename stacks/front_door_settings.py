@@ -6,7 +6,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from stacks.fields import Cidr, DnsLabel, Interface, Ipv4, Port, Section
+from stacks.fields import (
+    Cidr,
+    DnsLabel,
+    FilePath,
+    Interface,
+    Ipv4,
+    Port,
+    Section,
+    SubjectName,
+)
 
 
 class VipSpec(Section):
@@ -41,9 +50,35 @@ class EtcdDoorSpec(Section):
     port: Port = Field(2379, description="port of it at 127.0.0.1")
 
 
+class GivenCertificateSpec(Section):
+    certificate: FilePath = Field(description="PEM file: the certificate, then those between")
+    key: FilePath = Field(description="PEM file of its private key, readable by you alone")
+
+
+class IngressSpec(Section):
+    hosts: tuple[SubjectName, ...] = Field(
+        (), description="names in one certificate of the cluster's own CA; `*.` may stand before"
+    )
+    certificates: tuple[GivenCertificateSpec, ...] = Field(
+        (), description="certificates of your own; each is shown for the names that it holds"
+    )
+    node_port: Annotated[int, Field(ge=30000, le=32767)] = Field(
+        30080, description="NodePort of the ingress controller's Service, for HTTP without TLS"
+    )
+    pools: tuple[DnsLabel, ...] = Field(
+        (), description="pools on whose nodes the controller may be; default: all with role worker"
+    )
+    proxy_protocol: bool = Field(
+        default=False, description="tell the controller the client's address by PROXY protocol v2"
+    )
+
+
 class FrontDoorsSpec(Section):
     vip: VipSpec | None = Field(
         None, description="virtual IP: an address that outlives every single master"
+    )
+    ingress: IngressSpec | None = Field(
+        None, description="TLS at ports 80 and 443 of the VIP, for what runs in the cluster"
     )
     etcd: EtcdDoorSpec | None = Field(
         None, description="etcd at 127.0.0.1 of some nodes, for programs that know no members"

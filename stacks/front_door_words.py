@@ -24,3 +24,9 @@ def given_up(was: Mapping[str, str]) -> Action:
     """Nobody holds it any more."""
     text = f"keepalived stops: the VIP {was['VIP']} is nobody's, and who uses it loses the API"
     return Action(phase="node", text=text)
+
+
+def ends_tls(vip: str) -> Action:
+    """A machine of the ingress tier from now on."""
+    text = f"end TLS at {vip.partition(':')[0]}, ports 80 and 443, for the ingress controller"
+    return Action(phase="ingress", text=text)

@@ -10,7 +10,7 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent.parent / "components" / "scripts"
 
 # In the order in which a node meets them.
-NODE_PHASES = ("preflight", "node", "pki", "etcd-member", "master", "join", "vip")
+NODE_PHASES = ("preflight", "node", "pki", "etcd-member", "master", "join", "vip", "ingress")
 CLUSTER_PHASES = (
     *("addon", "mint", "snapshot", "retire", "rotation"),
     *("wave", "nodes", "gate", "etcd-absent"),

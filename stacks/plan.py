@@ -155,6 +155,11 @@ class Plan:
         vip = self.spec.front_doors.vip
         return self.masters if vip is not None and vip.failover == "keepalived" else ()
 
+    @property
+    def ingress(self) -> tuple[Node, ...]:
+        """Who ends TLS for what runs in the cluster, in rollout order."""
+        return self.masters if self.spec.front_doors.ingress is not None else ()
+
     def node(self, name: str) -> Node:
         """The node of that name. Raises KeyError."""
         for node in self.nodes:

@@ -67,6 +67,7 @@ def _of_birth(plan: Plan, found: Changes) -> Iterator[Wave]:
         abort="fewer workers; the next up joins them with a new token",
     )
     yield _vip(found)
+    yield _ingress(found)
     yield _gate(plan)
 
 
@@ -125,6 +126,7 @@ def _of_life(before: Memory, plan: Plan, found: Changes) -> Iterator[Wave]:
         abort="a machine that runs on without being in the cluster; the next up stops it",
     )
     yield _vip(found)
+    yield _ingress(found)
     yield _gate(plan)
     yield Wave(
         title="machines that have left, after the gate",
@@ -191,6 +193,16 @@ def _vip(found: Changes) -> Wave:
         nodes=only(holders, ["vip"]),
         checked="keepalived takes its configuration, and its HAProxy listens at the address",
         abort="the address where it is; fewer machines that can take it",
+    )
+
+
+def _ingress(found: Changes) -> Wave:
+    return Wave(
+        title="ingress tier",
+        order="one by one",
+        nodes=only(found.nodes, ["ingress"]),
+        checked="HAProxy takes its configuration and its certificates before they replace others",
+        abort="some masters with the old list or certificates; open connections stay",
     )
 
 

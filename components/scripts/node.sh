@@ -2,7 +2,7 @@
 # Makes the machine ready for its roles: packages, kernel settings, container runtime, kubelet, the local way to the API.
 # Values: ARTEFACTS (lines "name url sha256"), PACKAGES, PROXY_ENV (lines, may be empty), and the files' texts: SYSCTL, MODULES,
 #   CONTAINERD_CONFIG, CONTAINERD_UNIT, CONTAINERD_PROXY (may be empty), REGISTRY_HOSTS (lines "host<TAB>base64 of hosts.toml"), KUBELET_UNIT, KUBELET_DROPIN, HAPROXY_CFG,
-#   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES, KUBERNETES (version); VIP (address:port, where phase vip comes later).
+#   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES, KUBERNETES (version); VIP (address:port, where phase vip comes later), INGRESS (1: phase ingress comes later).
 # Owns: the units containerd, kubelet and haproxy, and the files named above. A machine of an older incarnation of this node is wiped first.
 CERTS=/etc/containerd/certs.d
 NEXT=$HOME_DIR/next # the kubelet that phase master is to put in place
@@ -236,6 +236,7 @@ local_api() {
   rm -f "$new"
   # Before HAProxy stops listening there: the address goes where it is wanted, or nowhere.
   if [[ -z ${VIP:-} ]]; then without_vip; fi
+  if [[ -z ${INGRESS:-} ]]; then without_ingress; fi
   systemctl unmask -q haproxy
   settle reload haproxy.service /etc/haproxy/haproxy.cfg /etc/kube-ha/ca.crt
 }
@@ -248,6 +249,15 @@ without_vip() {
   systemctl daemon-reload
   changes=$((changes + 1))
   log "keepalived stopped: this machine holds no virtual IP any more"
+}
+
+without_ingress() {
+  if ! has_ingress; then return; fi
+  systemctl disable -q --now kube-ha-ingress
+  forget_ingress
+  systemctl daemon-reload
+  changes=$((changes + 1))
+  log "the ingress tier stopped here"
 }
 
 # An etcd member that has data is started before anybody asks whether a cluster exists.

@@ -9,6 +9,8 @@ in_kubernetes() { [[ -f $STATE/containerd.artefact ]] || grep -qs kubernetes-api
 # keepalived of ours; another one is somebody else's, as is its address.
 holds_vip() { grep -qs '^# kube-ha' "$ROOT/etc/keepalived/keepalived.conf"; }
 
+has_ingress() { [[ -e $ROOT/etc/systemd/system/kube-ha-ingress.service ]]; }
+
 # A member whose vote counts may not just vanish.
 refuse_voter() {
   if still_votes; then
@@ -30,6 +32,7 @@ end_everything() (
   trap - ERR
   # First of all: the address is with another machine before anything that it leads to ends here.
   if holds_vip; then systemctl disable -q --now keepalived 2>/dev/null; fi
+  if has_ingress; then systemctl disable -q --now kube-ha-ingress 2>/dev/null; fi
   for unit in kubelet kube-ha-backup.timer etcd haproxy; do
     if [[ $unit == etcd || $unit == kube-ha-backup.timer ]] || in_kubernetes; then systemctl disable -q --now "$unit" 2>/dev/null; fi
   done
@@ -79,6 +82,8 @@ forget_vip() {
   if holds_vip; then rm -rf "$ROOT/etc/keepalived/keepalived.conf" "$ROOT/etc/systemd/system/keepalived.service.d/kube-ha.conf" "$STATE/keepalived.service.sum"; fi
 }
 
+forget_ingress() { rm -rf "$ROOT"/etc/haproxy/ingress.cfg "$ROOT"/etc/systemd/system/kube-ha-ingress.service "$ROOT"/etc/kube-ha/ingress "$STATE/kube-ha-ingress.service.sum"; }
+
 # quiet: nothing of ours runs or listens; what does is told.
 quiet() {
   local names=etcd ports=$ETCD_PORTS port found
@@ -125,6 +130,7 @@ remove_files() (
     find "$ROOT/var/lib/kubelet" "$ROOT/var/lib/containerd" -mindepth 1 -delete 2>/dev/null # the folders themselves may be mount points
   fi
   forget_vip
+  forget_ingress
   rm -rf "$ROOT"/etc/{kubernetes,kube-ha} "$ROOT"/etc/systemd/system/{etcd.service,kube-ha-backup.service,kube-ha-backup.timer} "$ROOT"/etc/sysctl.d/90-kube-ha.conf \
     "$ROOT"/etc/modules-load.d/kube-ha.conf "$ROOT"/usr/local/bin/{etcd,etcdctl,etcdutl}
   find "$HOME_DIR" -mindepth 1 ! -path "$STATE" ! -path "$STATE/owner" -delete 2>/dev/null # last of all: by what is in it a run that was cut off goes on

@@ -189,6 +189,10 @@ def _subnet_of_all(dice: Dice, by_type: Draw) -> object:
     return "192.168.0.0/16" if dice.chance(80) else by_type(dice)
 
 
+def _hosts(dice: Dice, _: Draw) -> object:
+    return ["shop.example.com", "*.example.com"][: dice.between(1, 2)]
+
+
 def _canary(dice: Dice, _: Draw) -> object:
     if dice.chance(50):
         return {"count": dice.between(1, 3)}
@@ -205,6 +209,8 @@ _BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
     ("AuditSpec", "policy"): _policy,
     ("ControlPlaneSpec", "admission_plugins"): _plugins,
     ("EtcdDoorSpec", "pools"): _one_pool,
+    ("IngressSpec", "hosts"): _hosts,
+    ("IngressSpec", "pools"): _one_pool,
     ("NodeSpec", "state"): _state,
     ("Spec", "allow"): _allow,
     ("VipSpec", "address"): _free_address,

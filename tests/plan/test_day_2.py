@@ -49,6 +49,8 @@ ETCD = names("etcd-1", "etcd-2", "etcd-3")
 TRUST, ISSUE = {"generation": 2, "step": "trust"}, {"generation": 2, "step": "issue"}
 FIVE = {"pools.master.count": 5}
 VIP = {"frontDoors.vip": {"address": "10.92.0.5"}}
+INGRESS = {**VIP, "frontDoors.ingress": {"hosts": ["shop.example.com"]}}
+HOSTS = {**VIP, "frontDoors.ingress": {"hosts": ["shop.example.com", "*.blog.example.com"]}}
 
 ROWS: dict[str, list[Row]] = {
     "add a worker": [
@@ -120,6 +122,12 @@ ROWS: dict[str, list[Row]] = {
     "give clients outside a virtual IP, or take it away": [
         Row(edit=VIP, touched=MASTERS, named=GATE | {"master-1-node", "master-1-master-keys", "master-1-master", "master-1-vip"}),
         Row(before=VIP, edit={}, touched=MASTERS, named=GATE | {"master-1-node", "master-1-master-keys", "master-1-vip"}),
+    ],
+    "end TLS for what runs in the cluster": [
+        Row(before=VIP, edit=INGRESS, touched=MASTERS, named=GATE | {"master-1-ingress", "master-1-ingress-own"}),
+        Row(before=INGRESS, edit=HOSTS, touched=MASTERS, named=GATE | {"master-1-ingress", "master-1-ingress-own"}),
+        Row(before=INGRESS, edit={**INGRESS, "pools.worker.count": 3}, touched=MASTERS | {"worker-3"}, named=GATE | {"master-1-ingress"}),
+        Row(before=INGRESS, edit=VIP, touched=MASTERS, named=GATE | {"master-1-node", "master-1-ingress"}),
     ],
     "lead programs on some nodes to etcd": [
         Row(edit={"frontDoors.etcd": {"pools": ["worker"]}}, touched=WORKERS, named=GATE | {"worker-1-node"}),

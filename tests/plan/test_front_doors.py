@@ -154,3 +154,22 @@ def test_records_that_the_user_makes_lead_to_the_vip_or_to_the_masters(stacks: S
     assert dns_records(by_vip)[0]["values"] == ["10.92.0.5"]
     assert "api.example.com -> 10.92.0.5\n" in text.plan(by_vip)
     assert dns_records(plan(load(lab()))) == []
+
+
+TLS: dict[str, object] = {**VIP, "frontDoors.ingress": {"hosts": ["shop.example.com"]}}
+
+
+def test_certificates_lie_there_before_haproxy_shows_them(
+    stacks: Stacks,
+) -> None:
+    graph = Graph(stacks.settled(lab(TLS))[1])
+    for node in MASTERS:
+        assert f"dev-{node}-ingress-own" in graph.before(f"dev-{node}-ingress")
+        assert f"dev-{node}-ingress" in graph.before("dev-gate")
+
+
+def test_its_key_travels_in_secret_and_to_masters_alone(stacks: Stacks) -> None:
+    _, run = stacks.settled(lab(TLS))
+    holding = {c.name for c in run.commands if "/etc/kube-ha/ingress/own.pem" in c.text("stdin")}
+    assert holding == {f"dev-{node}-ingress-own" for node in MASTERS}
+    assert all(isinstance(run.named(name).inputs["stdin"], Secret) for name in holding)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from stacks import desired
+from stacks import desired, front_door_values
 from stacks.files.haproxy import local_api
 from stacks.files.keepalived import FALL, drop_in, holder, priority
 from stacks.plan import Plan
@@ -123,5 +123,5 @@ def test_workers_and_etcd_machines_have_no_part_in_it() -> None:
 @pytest.mark.parametrize("masters", [1, 3, 7])
 def test_it_fits_into_the_payload_of_a_node(masters: int) -> None:
     plan = with_vip(masters)
-    values = desired.of_holder(plan, plan.masters[-1])
+    values = front_door_values.of_holder(plan, plan.masters[-1])
     assert sum(map(len, values.values())) < 4000

@@ -43,6 +43,13 @@ BAD = [
     ({"frontDoors.dns": "unmanaged", "cluster.endpoint": "10.92.0.11"}, "frontDoors.dns", "looks at the name in cluster.endpoint, which is 10.92.0.11; write a name there, or none here"),
     ({"frontDoors.dns": "unmanaged", "cluster.endpoint": "api.test:443"}, "cluster.endpoint", "api.test leads to masters, where the API answers at 6443; write api.test:6443"),
     ({"frontDoors": {"dns": "unmanaged", "vip": {"address": "10.92.0.5"}}, "cluster.endpoint": "api.test"}, "cluster.endpoint", "api.test leads to the VIP 10.92.0.5, where the API answers at 8443; write api.test:8443"),
+    ({"frontDoors.ingress": {"hosts": ["a.test"]}}, "frontDoors.ingress", "listens at the VIP, which is missing; write frontDoors.vip too"),
+    ({"frontDoors": {"vip": {"address": "10.92.0.5"}, "ingress": {}}}, "frontDoors.ingress.hosts", "is missing; name hosts for a certificate of the cluster's CA, or give certificates"),
+    ({"frontDoors": {"vip": {"address": "10.92.0.5", "port": 443}, "ingress": {"hosts": ["a.test"]}}}, "frontDoors.vip.port", "443 is the ingress tier's; choose another one for the API"),
+    ({"frontDoors": {"vip": {"address": "10.92.0.5"}, "ingress": {"hosts": ["a.test"], "pools": ["master"]}}}, "frontDoors.ingress.pools[0]", "'master' is no pool with role worker; there are worker"),
+    ({"frontDoors": {"vip": {"address": "10.92.0.5"}, "ingress": {"hosts": ["a.test"], "nodePort": 8080}}}, "frontDoors.ingress.nodePort", "8080 is too small; at least 30000"),
+    ({"frontDoors": {"vip": {"address": "10.92.0.5"}, "ingress": {"hosts": ["a b"]}}}, "frontDoors.ingress.hosts[0]", "'a b' is no DNS name; use a-z, 0-9, '-' and dots between labels"),
+    ({"frontDoors": {"vip": {"address": "10.92.0.5"}, "ingress": {"certificates": [{"certificate": "/nowhere/a.pem", "key": "/nowhere/a.key"}]}}}, "frontDoors.ingress.certificates[0].certificate", "'/nowhere/a.pem' cannot be read (no such file or directory)"),
     # Names of keys
     ({"kublet": {"maxPods": 50}}, "kublet", "unknown key `kublet`; did you mean `kubelet`?"),
     ({"pools.worker.lables": {}}, "pools.worker.lables", "unknown key `lables`; did you mean `labels`?"),

@@ -1,0 +1,77 @@
+"""The ingress tier: certificates, then a HAProxy of its own, on one master after another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pulumi import Input, Output, Resource, ResourceOptions
+from pulumi_command import remote
+
+from components import key_files
+from components.pki import Pki
+from components.remote import Identity, Machine, after, attempt, converge
+from stacks import front_door_values, ingress_files, phases
+from stacks.certificates import INGRESS
+from stacks.plan import Plan
+
+
+def end_tls(
+    cluster: str,
+    plan: Plan,
+    machines: Mapping[str, Machine],
+    pki: Pki,
+    *,
+    identity: Identity,
+    parent: Resource,
+    out: Resource,
+) -> list[remote.Command]:
+    """Resources `<cluster>-<master>-ingress` and before it `-ingress-<file>` for each certificate.
+
+    `out`: who leaves is no node any more, and nothing is led there from now on.
+    """
+    made: list[remote.Command] = []
+    for node in plan.ingress:
+        name, machine = f"{cluster}-{node.name}-ingress", machines[node.name]
+        files = key_files.of_ingress(pki, plan)
+        placed = [
+            key_files.place(
+                f"{name}-{file.name}",
+                machine,
+                [file],
+                generation=plan.spec.converge.generation,
+                identity=identity,
+                opts=after(out, *made[-1:], parent=parent),
+            )
+            for file in files
+        ]
+        values: dict[str, Input[str]] = {
+            **front_door_values.of_ingress(plan),
+            "PEMS": " ".join(f"{file.name}.pem" for file in files),
+            "CERTIFICATES": _shown(pki, plan),
+        }
+        wanted = Output.all(**values).apply(
+            lambda known: phases.digest(
+                phases.script_sum("ingress"), *(known[key] for key in sorted(known))
+            )
+        )
+        stamp = attempt(f"{name}-attempt", wanted=wanted, opts=ResourceOptions(parent=parent))
+        made.append(
+            converge(
+                name,
+                machine,
+                "ingress",
+                values,
+                identity=identity,
+                stamp=stamp,
+                opts=after(out, *made[-1:], *placed, parent=parent),
+            )
+        )
+    return made
+
+
+def _shown(pki: Pki, plan: Plan) -> Output[str]:
+    """Hash of the certificates, which are public."""
+    wanted = plan.spec.front_doors.ingress
+    own = [pki.leafs[INGRESS].cert] if wanted and wanted.hosts else []
+    given = [ingress_files.chain(one) for one in wanted.certificates] if wanted else []
+    return Output.all(*own, *given).apply(lambda texts: phases.digest(*map(str, texts)))
