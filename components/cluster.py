@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pulumi import ComponentResource, Resource, ResourceOptions
 
-from components import retirement
+from components import node_list, retirement
 from components.acceptance import Acceptance, AcceptanceArgs
 from components.addons import Addons, AddonsArgs
 from components.away import decommission
@@ -17,7 +17,7 @@ from components.ingress import end_tls
 from components.master import Master, MasterArgs
 from components.pki import Pki
 from components.prepared import Prepared, Scripts, bring_scripts, prepare
-from components.remote import Identity, Machine, after, converge, forget
+from components.remote import Identity, Machine, after, converge, forget, patient
 from components.rollout import Rollout, RolloutArgs
 from components.rotation import settle_keys
 from components.virtual_ip import hold
@@ -177,7 +177,7 @@ class Cluster(ComponentResource):
             f"{self._name}-{node.name}-etcd",
             EtcdMemberArgs(
                 plan=self._plan,
-                machine=self.machines[node.name],
+                machine=self._back(node),
                 files=self._args.files[node.arch],
                 identity=self._identity,
                 pki=self._args.pki,
@@ -198,7 +198,7 @@ class Cluster(ComponentResource):
             f"{self._name}-{node.name}-master",
             MasterArgs(
                 plan=self._plan,
-                machine=self.machines[node.name],
+                machine=self._back(node),
                 identity=self._identity,
                 pki=self._args.pki,
                 prepared=prepared.ready,
@@ -209,6 +209,10 @@ class Cluster(ComponentResource):
         )
         self._masters[node.name] = master.ready
         return master.ready
+
+    def _back(self, node: Node) -> Machine:
+        """The machine once its node phase is done, which may have rebooted it."""
+        return patient(self.machines[node.name], node_list.reboot_s(self._plan))
 
     def _last_master(self) -> Resource:
         return self._masters[self._plan.masters[-1].name]

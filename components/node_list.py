@@ -23,11 +23,17 @@ def values(plan: Plan, applied: Mapping[str, Output[str]]) -> dict[str, Input[st
         "TAINTS": _lines(plan, _taints),
         "MEMBERS": members(plan.etcd),
         "ETCD_ENDPOINTS": etcd_endpoints(plan, plan.etcd),
-        "STALL_S": str(_STALL_S),
+        "STALL_S": str(_STALL_S + reboot_s(plan)),
         "IDLE_S": str(IDLE_S),
         "NETWORK": "1" if plan.spec.network.plugin != "none" else "0",
     }
     return found | ({"MAINTENANCE": names.ranges(cordoned)} if cordoned else {})
+
+
+def reboot_s(plan: Plan) -> int:
+    """How much longer nothing may seem to move where machines may reboot."""
+    wanted = plan.spec.os
+    return wanted.reboot_timeout_s if wanted.packages and wanted.reboot != "never" else 0
 
 
 def members(nodes: Iterable[Node]) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pulumi
 from pulumi import Input, Output, Resource, ResourceOptions
@@ -28,6 +29,20 @@ class Machine:
     exists: Resource | None  # what has to be there first; None: the machine was always there
     deleted_with: Resource | None  # deleting this takes all traces on the machine along
     keep: bool = False  # when it leaves for good, what is on its disks stays
+
+
+def patient(machine: Machine, seconds: int) -> Machine:
+    """The machine, dialled for as long as a reboot may take, twice that at most; 0: as it is.
+
+    For commands that follow one which may have rebooted it.
+    """
+    if not seconds:
+        return machine
+    connection = copy.copy(machine.connection)
+    # Tries are 5 s apart in the end, and one that nobody answers ends after 5 s.
+    connection.dial_error_limit = seconds // 5
+    connection.per_dial_timeout = 5
+    return replace(machine, connection=connection)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,11 +124,17 @@ def settings(plan: Plan, number: int, nodes: Collection[str]) -> dict[str, str]:
         "WINDOWS": " ".join(f"{start}-{end}" for start, end in windows),
         "WINDOWS_SAID": ", ".join(wanted.windows),
         "HOLD": "1" if wanted.hold_after == number else "",
-        "STALL_S": str(_STALL_S + wanted.drain.timeout_s),
+        "STALL_S": str(_STALL_S + wanted.drain.timeout_s + node_list.reboot_s(plan)),
         "IDLE_S": str(node_list.IDLE_S),
         "NETWORK": "1" if plan.spec.network.plugin != "none" else "0",
-        **({} if number else {"DRAIN": _drain(plan), "VERSIONS": _versions(plan)}),
+        **({} if number else _evictions(plan)),
     }
+
+
+def _evictions(plan: Plan) -> dict[str, str]:
+    """What gate 0 needs to know whose pods will be evicted, and how."""
+    packages = plan.spec.os.packages or ""
+    return {"DRAIN": _drain(plan), "VERSIONS": _versions(plan), "OS": packages}
 
 
 def _drain(plan: Plan) -> str:

@@ -145,7 +145,8 @@ machine_create() {
   # So that modprobe inside finds what this computer's kernel has.
   if [[ -d /lib/modules ]]; then mounts=(--volume /lib/modules:/lib/modules:ro); fi
   # Volumes: an overlay file system cannot lie on the container's own overlay.
-  create "$CONTAINER" "$ADDRESS" --hostname "$MACHINE" --privileged --cgroupns private \
+  # Restart: `systemctl reboot` ends the container, by a signal as any end of its init; one that was killed from outside stays off.
+  create "$CONTAINER" "$ADDRESS" --hostname "$MACHINE" --privileged --cgroupns private --restart on-failure \
     --label "kube-ha.made-from=${GENERATION:-1} $ADDRESS" --label "kube-ha.machine=$MACHINE" \
     --stop-signal SIGRTMIN+3 --env container="$ENGINE" --pids-limit -1 \
     "${mounts[@]}" \

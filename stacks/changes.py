@@ -18,6 +18,7 @@ from stacks.effects import (
     KUBELET_PART,
     OF_VALUE,
     OF_VERSION,
+    OS_LEFT,
     OTHER_MINOR,
     Restart,
 )
@@ -169,6 +170,8 @@ def _values(then: Plan, old: Node, plan: Plan, node: Node, drift: _Drift) -> Ite
             if name == "KUBERNETES":  # _versions has told it
                 continue
             effect = OF_VALUE[phase, name]
+            if name == "OS_PACKAGES" and not text:
+                effect = OS_LEFT
             if (
                 name == "KUBEADM_CONFIG"
                 and before

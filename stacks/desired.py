@@ -100,9 +100,12 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
         "ROLES": " ".join(node.roles),
         "PACKAGES": _KUBERNETES_PACKAGES if node.in_kubernetes else _ETCD_PACKAGES,
         "GENERATION": str(plan.spec.converge.generation),
+        **_os(plan),
     }
     if node.generation > 1:
         values["INCARNATION"] = str(node.generation)
+    if node.is_etcd or node.is_master:
+        values["ADDRESS"] = node.address
     if node.in_kubernetes:
         values |= {
             "KUBERNETES": plan.versions.kubernetes,
@@ -142,6 +145,8 @@ def of_member(plan: Plan, node: Node) -> dict[str, str]:
         "ARCH_DIR": f"etcd-v{plan.versions.etcd}-linux-{node.arch}",
         "GENERATION": str(plan.spec.converge.generation),
         "ETCD_ENV": _text(etcd.environment(plan, node)),
+        # Not used by the script: once the machine has rebooted it proves that the member is back.
+        "OS_PACKAGES": plan.spec.os.packages or "",
         "ETCD_UNIT": _text(etcd.unit(plan)),
         **_etcd_ca(plan),
         "BACKUP_EVERY_H": str(plan.spec.etcd.backup.every_hours),
@@ -153,6 +158,15 @@ def snapshot(plan: Plan, node: Node) -> dict[str, str]:
     """Values of the snapshot phase on an etcd machine, but for REASON."""
     members = " ".join(f"{member.name}={member.address}" for member in plan.etcd)
     return {"ADDRESS": node.address, "MEMBERS": members, **_backups(plan)}
+
+
+def _os(plan: Plan) -> dict[str, str]:
+    said = plan.spec.os
+    return {
+        "OS_PACKAGES": said.packages or "",
+        "OS_REBOOT": said.reboot,
+        "OS_HOLD": " ".join(said.hold),
+    }
 
 
 def _backups(plan: Plan) -> dict[str, str]:

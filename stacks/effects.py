@@ -36,6 +36,14 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
         what="converge.generation", then="every phase runs again, what is right stays"
     ),
     ("node", "INCARNATION"): Effect(what="generation", then="the node is made anew"),
+    ("node", "ADDRESS"): Effect(what="address", then=_QUIET),
+    ("node", "OS_PACKAGES"): Effect(
+        what="packages of the operating system",
+        then="it steps aside, packages are brought up to date, and it reboots if os.reboot says so",
+        restarts="kube-apiserver",
+    ),
+    ("node", "OS_REBOOT"): Effect(what="os.reboot", then="read when os.packages changes"),
+    ("node", "OS_HOLD"): Effect(what="held packages", then=_QUIET),
     ("node", "SYSCTL"): Effect(what="kernel settings", then=_QUIET),
     ("node", "MODULES"): Effect(what="kernel modules", then=_QUIET),
     ("node", "CONTAINERD_CONFIG"): Effect(what="containerd's config.toml", then=_CONTAINERD),
@@ -81,6 +89,11 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ),
     ("etcd-member", "ETCD_ENV"): Effect(what="etcd.env", then=_ETCD, restarts="etcd"),
     ("etcd-member", "ETCD_UNIT"): Effect(what="etcd's unit", then=_ETCD, restarts="etcd"),
+    ("etcd-member", "OS_PACKAGES"): Effect(
+        what="packages of the operating system",
+        then="etcd's leadership is handed over before a reboot, and the member is back after it",
+        restarts="etcd",
+    ),
     ("etcd-member", "ETCD_CA"): Effect(what="CA of etcd", then=_ETCD, restarts="etcd"),
     **{
         ("etcd-member", f"BACKUP_{name}"): Effect(what="backups of etcd", then=_QUIET)
@@ -105,6 +118,8 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ("master", "KEYS"): Effect(what="CAs and keys", then=_API_SERVER, restarts="kube-apiserver"),
 }
 
+# A word that is taken out: nobody is asked to update any more.
+OS_LEFT = Effect(what="packages of the operating system", then="left as they are")
 # The kubelet's part of kubeadm.yaml restarts no API server.
 KUBELET_PART = Effect(
     what="kubelet settings", then="stored in the cluster; kubelet restarts, pods go on"

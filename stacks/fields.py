@@ -95,6 +95,15 @@ InstanceType = Annotated[
 ServiceRole = Annotated[str, AfterValidator(cloud_values.role), _text("role", cloud_values.ROLE)]
 PolicyArn = Annotated[str, AfterValidator(cloud_values.policy), _text("ARN", cloud_values.ARN)]
 AwsId = Annotated[str, AfterValidator(cloud_values.aws_id), _text("ID", cloud_values.AWS_ID)]
+UpdateWord = Annotated[
+    str,
+    BeforeValidator(rollout_values.as_text),
+    AfterValidator(rollout_values.update_word),
+    _text("word", rollout_values.UPDATE_WORD),
+]
+PackageName = Annotated[
+    str, AfterValidator(rollout_values.package), _text("package", rollout_values.PACKAGE)
+]
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 

@@ -1,4 +1,4 @@
-"""The texts that only a rollout has: shares of a group, and windows of time.
+"""The texts that only a rollout has: shares of a group, windows of time, names of updates.
 
 As in stacks/values.py: each check returns the accepted text, or raises ValueError.
 """
@@ -14,6 +14,8 @@ _DAY_MIN = 24 * 60
 WEEK_MIN = 7 * _DAY_MIN
 _SHARE = re.compile(r"([1-9][0-9]{0,3})(%?)")
 _DAY = f"(?:{'|'.join(_DAYS)})"
+UPDATE_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]{1,99}")
 WINDOW = re.compile(
     rf"(?:(?P<first>{_DAY})(?:-(?P<last>{_DAY}))? )?"
     r"(?P<start>(?:[01][0-9]|2[0-3]):[0-5][0-9])-(?P<end>(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00) UTC"
@@ -37,6 +39,23 @@ def of_share(text: str, count: int) -> int:
     """How many of `count` an accepted share is, rounded down, at least 1."""
     number = int(text.removesuffix("%"))
     return max(1, count * number // 100 if text.endswith("%") else number)
+
+
+def update_word(text: str) -> str:
+    """What an update of the operating system is called by: `2026-11-21`, `november`."""
+    if not UPDATE_WORD.fullmatch(text):
+        raise ValueError(
+            f"{short(text)} is no word; use letters, digits, '.', '_' and '-', at most 63, as "
+            "'2026-11-21'"
+        )
+    return text
+
+
+def package(text: str) -> str:
+    """The name of a Debian package (Debian Policy, 5.6.1)."""
+    if not PACKAGE.fullmatch(text):
+        raise ValueError(f"{short(text)} is no name of a Debian package, as 'linux-image-amd64'")
+    return text
 
 
 def window(text: str) -> str:

@@ -67,6 +67,8 @@ def _evicted(before: Memory, plan: Plan) -> bool:
     if drain.when != "auto" or before.plan is None:
         return drain.when == "always"
     then, now = before.plan.versions, plan.versions
+    if plan.spec.os.packages and plan.spec.os.packages != before.plan.spec.os.packages:
+        return True
     return versions.minor(then.kubernetes) != versions.minor(now.kubernetes) or (
         versions.minor(then.containerd) != versions.minor(now.containerd)
     )

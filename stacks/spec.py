@@ -48,6 +48,7 @@ from stacks.settings import (
     EtcdSpec,
     LoadBalancingSpec,
     NetworkSpec,
+    OsSpec,
     PkiSpec,
 )
 
@@ -232,6 +233,7 @@ class Spec(Section):
     rollout: RolloutSpec = Field(
         RolloutSpec(), description="how changes reach the workers: waves, checks, limits"
     )
+    os: OsSpec = Field(OsSpec(), description="packages of the operating system, and reboots")
     converge: ConvergeSpec = Field(ConvergeSpec(), description="re-assert the fleet")
     allow: tuple[AllowId, ...] = Field(
         (), description="refusals to pass over, by the id that each of them tells"

@@ -10,6 +10,8 @@ BOOTSTRAP_ENV=/etc/kube-ha/etcd/bootstrap.env
 
 # shellcheck source=etcd-client.sh disable=SC2154 # run.sh says where
 source "$here/etcd-client.sh"
+# shellcheck source=aside.sh disable=SC2154
+source "$here/aside.sh"
 
 binaries() {
   local url sum
@@ -68,8 +70,6 @@ ETCD_INITIAL_CLUSTER_STATE=new"
   log "founding the etcd cluster"
 }
 
-# Rows of `member list`: id, status, name, peer URLs, client URLs, is learner.
-members_at() { etcdctl_at "$1" member list -w simple; }
 own_row() { awk -F', ' -v url="$PEER_URL" '$4 == url'; }
 
 add_learner() { # add_learner ADDRESS-OF-A-MEMBER
@@ -144,24 +144,20 @@ promote_once() {
   [[ $(status_field IsLearner) == false ]]
 }
 
-# A planned restart must leave a quorum without this member, and must not make the cluster wait for an election.
+# A planned restart: the others have a quorum without this member, the API server beside it, which asks it alone, is out of service, and no
+# election is needed.
 before_restart() {
-  local voters healthy=0 member others id
-  if ! systemctl is-active -q etcd || ! members_at 127.0.0.1 >/dev/null 2>&1; then return; fi
-  voters=$(members_at 127.0.0.1 | grep -c ', false$')
-  if ((voters == 1)); then return; fi
-  for member in $(members_at 127.0.0.1 | awk -F', ' -v url="$PEER_URL" '$4 != url && $6 == "false" {sub("https://", "", $4); sub(":2380", "", $4); print $4}'); do
-    if etcdctl_at "$member" endpoint health >/dev/null 2>&1; then
-      healthy=$((healthy + 1))
-      others=$member
-    fi
-  done
-  ((voters == 2 || healthy >= voters / 2 + 1)) || die "restarting this member would cost the quorum: only $healthy of the other $((voters - 1)) voters are healthy" "repair those members first"
-  if ((healthy)); then
-    # bash converts the id: it has 64 bits, awk's numbers have fewer.
-    id=$(etcdctl_at "$others" endpoint status -w fields | field MemberID)
-    etcdctl_at 127.0.0.1 move-leader "$(printf %x "$id")" >/dev/null 2>&1 || true # not the leader: nothing to move, and etcdctl says so
-  fi
+  local heir
+  heir=$(etcd_heir)
+  if [[ -z $heir ]]; then return; fi
+  api_server_aside
+  hand_over_etcd "$heir"
+}
+api_server_aside() {
+  if [[ ! -f $MANIFESTS/kube-apiserver.yaml ]] || ! others_serve; then return; fi
+  log "its API server drains first"
+  put_aside kube-apiserver
+  wait_for 120 "apiserver of $NODE stopped" nothing_on 6443
 }
 
 # The timer of backups runs on every member, and the leader's does the work (snapshot.sh). Nothing about it restarts etcd.
@@ -206,6 +202,7 @@ WantedBy=timers.target"
 
 main() {
   local peer files=(/etc/kube-ha/etcd/etcd.env /etc/systemd/system/etcd.service /etc/kube-ha/etcd/ca.crt "$STATE/etcd.artefact")
+  await_resumed
   own
   refuse_older_etcd
   binaries
@@ -225,6 +222,7 @@ main() {
   promote
   wait_for 90 "healthy etcd member at 127.0.0.1:2379" etcdctl_at 127.0.0.1 endpoint health
   rm -f "$BOOTSTRAP_ENV" # etcd does not read it once it has data, and those that it names may leave
+  bring_back
   backups
   finish
 }

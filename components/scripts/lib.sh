@@ -289,6 +289,7 @@ begin() { # begin WANTED: from here on this phase works on it; what an earlier r
 }
 announce() { # announce WANTED
   local answer end=$((SECONDS + 20)) annotations="\"kube-ha.io/applied\":\"$1\",\"kube-ha.io/begun\":null,\"kube-ha.io/failed\":null"
+  if [[ -f $STATE/os ]]; then annotations+=",\"kube-ha.io/os\":\"$(<"$STATE/os")\""; fi
   while ((SECONDS < end)); do
     if answer=$(annotate_self 10 "$annotations" 2>&1); then return; fi
     sleep 0.5

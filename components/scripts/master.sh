@@ -14,6 +14,8 @@ KUBECONFIGS="admin super-admin controller-manager scheduler kubelet"
 source "$here/identity.sh"
 # shellcheck source=update.sh disable=SC2154 # here: the folder of run.sh
 source "$here/update.sh"
+# shellcheck source=aside.sh disable=SC2154 # here: the folder of run.sh
+source "$here/aside.sh"
 
 # All clients on a node go by the node's HAProxy, so that they live on when the local apiserver is away.
 kubeconfigs() {
@@ -63,35 +65,18 @@ make_master() {
   changes=$((changes + 1))
 }
 
-# Other apiservers that are ready now, by what the cluster itself lists.
-other_ready_masters() {
-  local address count=0
-  for address in $(kubectl_admin get endpoints kubernetes -o 'jsonpath={.subsets[*].addresses[*].ip}' 2>/dev/null); do
-    if [[ $address != "$ADDRESS" ]] && curl -fsS --max-time 5 --noproxy '*' --cacert /etc/kubernetes/pki/ca.crt "https://$address:6443/readyz" >/dev/null 2>&1; then count=$((count + 1)); fi
-  done
-  printf '%d\n' "$count"
-}
-known_masters() { kubectl_admin get nodes -l node-role.kubernetes.io/control-plane -o name | wc -l; }
-
 # Stop the apiserver in good order (it drains, HAProxies see it unready), change, start, wait: no request is lost.
 change_master() {
-  local known others
-  # One that does not serve (a flag it refuses, say) can only get better.
-  if ready >/dev/null 2>&1; then
-    known=$(known_masters)
-    others=$(other_ready_masters)
-  else
-    known=0 others=0
-  fi
-  if ((known > 1 && others == 0)); then
-    die "no other apiserver is ready, so this one cannot be restarted without an outage" "repair the other masters first (kubectl get nodes; journalctl -u kubelet there)"
-  fi
+  others_serve || true # the only one stops all the same; where others should be ready it has ended here
   pull_images
   evict_for_kubelet
   log "reconfiguring the control plane"
   kubeconfigs
   unsettle master
-  if kubelet_staged; then hand_over; fi
+  if kubelet_staged; then
+    rm -f "${MANIFEST%/*}"/kube-{controller-manager,scheduler}.yaml
+    give_up_leases
+  fi
   rm -f "$MANIFEST"
   wait_for 120 "old apiserver stopped" nothing_on 6443
   if kubelet_staged; then
@@ -102,6 +87,7 @@ change_master() {
   kubeadm init phase control-plane all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "static pods: $(tail -n 3 "$STATE/kubeadm.log")"
   wait_for 180 "apiserver of $NODE ready" ready
   wait_for 120 "apiserver of $NODE steady, and taken back by HAProxy" steady
+  rm -rf "$ASIDE"
   changes=$((changes + 1))
 }
 
@@ -131,32 +117,6 @@ kubelet_version() { "$1" --version | awk '{print $2}'; }
 
 # Phase node has put another kubelet beside the one that runs.
 kubelet_staged() { [[ -f $NEXT/kubelet.sum && -f $NEXT/kubelet ]]; }
-# The controllers of this machine end first, and give up their leases: the others need not wait until these run out.
-hand_over() {
-  local name holder me
-  rm -f "${MANIFEST%/*}"/kube-{controller-manager,scheduler}.yaml
-  wait_for 90 "old kube-controller-manager stopped" nothing_on 10257
-  wait_for 90 "old kube-scheduler stopped" nothing_on 10259
-  me=$(uname -n)
-  for name in kube-controller-manager kube-scheduler; do
-    holder=$(kubectl_admin -n kube-system get lease "$name" -o 'jsonpath={.spec.holderIdentity}' 2>/dev/null) || continue
-    if [[ $holder != "${me}_"* ]]; then continue; fi
-    # || true: the lease runs out by itself, 15 s later.
-    kubectl_admin -n kube-system patch lease "$name" --type merge -p '{"spec":{"holderIdentity":""}}' >/dev/null 2>&1 || true
-    log "gave up the lease $name"
-  done
-}
-api_server_ended() {
-  local ids running id
-  ids=$(ctr -n k8s.io containers ls -q "labels.\"io.kubernetes.pod.name\"==kube-apiserver-$NODE,labels.\"io.kubernetes.container.name\"==kube-apiserver" 2>/dev/null) || return 1
-  running=$(ctr -n k8s.io tasks ls 2>/dev/null | awk '$3 == "RUNNING" {print $1}') || return 1
-  for id in $ids; do
-    if [[ $'\n'$running$'\n' == *$'\n'"$id"$'\n'* ]]; then
-      echo "container $id runs"
-      return 1
-    fi
-  done
-}
 swap_kubelet() {
   local sum
   sum=$(<"$NEXT/kubelet.sum")
@@ -169,16 +129,6 @@ swap_kubelet() {
   kubelet_started
   log "swapped the kubelet"
 }
-# Good once may be good by chance, and other nodes' HAProxies need two good checks before they send anybody here.
-steady() {
-  local n
-  for ((n = 0; n < 5; n++)); do
-    ready || return 1
-    sleep 1
-  done
-  taken_back
-}
-taken_back() { [[ $(socat -t 5 - UNIX-CONNECT:/run/haproxy/admin.sock <<<"show stat") =~ kubernetes-api,"$NODE",[^$'\n']*,UP, ]]; }
 
 # What the cluster keeps for upgrades and for joining nodes; this node's kubelet follows it at once, the others' when their turn comes.
 publish_settings() {
@@ -263,11 +213,10 @@ kubeconfigs_missing() {
 # A change that is cut off must not count as done, nor its revert as nothing to do.
 unsettle() { put 600 "$STATE/$1.sum" <<<"a change is under way"; }
 remembered() { if [[ -f $STATE/$1.sum ]]; then printf '%s\n' "$(<"$STATE/$1.sum")"; fi; }
-nothing_on() { [[ -z $(ss -Hltn "sport = :$1") ]]; }
-ready() { curl -fsS --max-time 5 --noproxy '*' --cacert /etc/kubernetes/pki/ca.crt "https://$ADDRESS:6443/readyz"; }
 
 main() {
   local control_plane settings
+  await_resumed
   own
   put 600 "$CONFIG" <<<"$KUBEADM_CONFIG"
   write_api_files

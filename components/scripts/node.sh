@@ -2,7 +2,7 @@
 # Makes the machine ready for its roles: packages, kernel settings, container runtime, kubelet, the local way to the API.
 # Values: ARTEFACTS (lines "name url sha256"), PACKAGES, PROXY_ENV (lines, may be empty), and the files' texts: SYSCTL, MODULES,
 #   CONTAINERD_CONFIG, CONTAINERD_UNIT, CONTAINERD_PROXY (may be empty), REGISTRY_HOSTS (lines "host<TAB>base64 of hosts.toml"), KUBELET_UNIT, KUBELET_DROPIN, HAPROXY_CFG,
-#   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES, KUBERNETES (version); VIP (address:port, where phase vip comes later), INGRESS (1: phase ingress comes later).
+#   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES, KUBERNETES (version), OS_* as of os.sh; VIP (address:port, where phase vip comes later), INGRESS (1: phase ingress comes later).
 # Owns: the units containerd, kubelet and haproxy, and the files named above. A machine of an older incarnation of this node is wiped first.
 CERTS=/etc/containerd/certs.d
 NEXT=$HOME_DIR/next # the kubelet that phase master is to put in place
@@ -12,6 +12,12 @@ source "$here/wipe.sh"
 source "$here/update.sh"
 # shellcheck source=identity.sh disable=SC2154
 source "$here/identity.sh"
+# shellcheck source=etcd-client.sh disable=SC2154
+source "$here/etcd-client.sh"
+# shellcheck source=aside.sh disable=SC2154
+source "$here/aside.sh"
+# shellcheck source=os.sh disable=SC2154
+source "$here/os.sh"
 
 artefact() { # artefact NAME: sets url and sum
   url="" sum=""
@@ -277,23 +283,28 @@ main() {
   own renew
   mkdir -p /usr/local/lib/kube-ha
   # shellcheck disable=SC2154 # `here` is run.sh's folder
-  cp -f "$here"/*.sh /usr/local/lib/kube-ha/
+  if [[ $here != /usr/local/lib/kube-ha ]]; then cp -f "$here"/*.sh /usr/local/lib/kube-ha/; fi # it is, after a reboot
   # For a person who has to wipe the machine by hand.
   printf '#!/bin/bash\nprintf "NODE=%%q\\nCLUSTER=%%q\\nCLUSTER_ID=%%q\\nCONTAINER=%%q\\n# end\\n" %q %q %q %q | bash /usr/local/lib/kube-ha/run.sh leave "$@"\n' "$NODE" "$CLUSTER" "$CLUSTER_ID" "$CONTAINER" | put 755 /usr/local/lib/kube-ha/leave
   if [[ $ROLES != etcd ]]; then begin "$APPLIED"; fi
   packages
   if [[ $ROLES == *etcd* ]]; then revive_etcd; fi
-  if [[ $ROLES != etcd ]]; then
+  if [[ $ROLES == etcd ]]; then
+    os_update
+  else
     refuse_older_minor
     kernel
     local_api
     begin "$APPLIED" # by a door that may have been mended only now
+    os_update
     announce_update
     runtime
     prove_runtime
     put 644 "$STATE/applied" <<<"$APPLIED"
     etcd_client
     kubelet
+    if [[ $ROLES == *master* ]]; then bring_back; fi # with the containerd and kubelet of now
   fi
+  gone_on
   finish
 }

@@ -11,6 +11,9 @@ if [[ ${values##*$'\n'} != "# end" ]]; then
   exit 1
 fi
 eval "$values"
+# Of a phase that may have to go on after a reboot, and whose values are no secrets.
+# shellcheck disable=SC2034 # read by os.sh
+if [[ $phase == node ]]; then VALUES=$values; fi
 unset values
 # shellcheck source=lib.sh
 source "$here/lib.sh"

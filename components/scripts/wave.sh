@@ -4,7 +4,7 @@
 # wave begins. Runs on a master, changes nothing there, and so takes no lock: other phases have to work on this machine meanwhile.
 # Values: WAVE (its number), WAVES (how many), NODES, EARLIER, LATER (of this wave, the ones before, the ones after: lines "pool applied names", names as a-[1-3]; any may be unset, and all are
 #   while nobody is held back), BUDGET (how many nodes may fail in all), CRITICAL (names), PAUSE_S, WINDOWS (words "first-last", minutes of the week in UTC; empty: any time), WINDOWS_SAID (as the config says them),
-#   HOLD (1: no further), STALL_S, IDLE_S (as of nodes.sh), NETWORK (1: nodes become Ready); of gate 0 DRAIN ("when seconds grace"), VERSIONS (words "kubelet=1.36.3").
+#   HOLD (1: no further), STALL_S, IDLE_S (as of nodes.sh), NETWORK (1: nodes become Ready); of gate 0 DRAIN ("when seconds grace"), VERSIONS (words "kubelet=1.36.3"), OS (the word that packages of the operating system are brought up to date for; may be empty).
 # shellcheck source=membership.sh disable=SC2154 # here: the folder of run.sh
 source "$here/membership.sh"
 # shellcheck source=update.sh
@@ -122,12 +122,12 @@ to_drain() {
   read -r when _ <<<"$DRAIN"
   if [[ $when == never ]]; then return; fi
   unfinished=$(standing "${LATER:-}" | awk '{print $2}')
-  table=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{" "}{.status.nodeInfo.kubeletVersion}{" "}{.status.nodeInfo.containerRuntimeVersion}{"\n"}{end}')
-  awk -v when="$when" -v versions="$VERSIONS" '
+  table=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{" "}{.status.nodeInfo.kubeletVersion}{" "}{.status.nodeInfo.containerRuntimeVersion}{" "}{.metadata.annotations.kube-ha\.io/os}{"\n"}{end}')
+  awk -v when="$when" -v versions="$VERSIONS" -v os="$OS" '
     function minor(text) {sub(/^.*[\/v=]/, "", text); split(text, part, "."); return part[1] "." part[2]}
     BEGIN {split(versions, wanted, " "); kubelet = minor(wanted[1]); containerd = minor(wanted[2])}
     NR == FNR {unfinished[$1] = 1; next}
-    $1 in unfinished && (when == "always" || minor($2) != kubelet || minor($3) != containerd) {print $1}' <(printf '%s\n' "$unfinished") <(printf '%s\n' "$table")
+    $1 in unfinished && (when == "always" || minor($2) != kubelet || minor($3) != containerd || (os != "" && $4 != os)) {print $1}' <(printf '%s\n' "$unfinished") <(printf '%s\n' "$table")
 }
 
 # Every eviction of the rollout is tried dry before the first node is cordoned.

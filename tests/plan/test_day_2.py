@@ -152,6 +152,12 @@ ROWS: dict[str, list[Row]] = {
         Row(before={"cluster.etcd": "3.5.35"}, edit={}, touched=MASTERS, named=GATE | {"master-1-etcd"}),
         Row(edit={"cluster.containerd": "2.3.6"}, touched=ALL, named=GATE | {"worker-1-node"}),
     ],
+    "update packages of the operating system": [
+        Row(edit={"os/packages": "june"}, touched=ALL, named=GATE | {"snapshot", "master-1-node", "master-1-etcd", "master-1-master", "worker-1-node"}),
+        Row(before={"os/packages": "may", "os/hold": ["linux-image-amd64"]}, edit={"os/packages": "june"}, touched=ALL, named=GATE | {"wave-0", "worker-1-node"}),
+        Row(before=SEPARATE, edit={**SEPARATE, "os/packages": "june"}, touched=ALL | ETCD, named=GATE | {"etcd-1-node", "etcd-1-etcd"}),
+        Row(before={"os/packages": "may"}, edit={}, touched=ALL, named=GATE | {"worker-1-node"}),
+    ],
     "run everything again (drift)": [
         Row(edit={"converge.generation": 2}, touched=ALL, named=GATE | {"addon-flannel"}),
     ],

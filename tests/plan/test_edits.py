@@ -212,6 +212,19 @@ LAB = [
         id="a setting of etcd touches members alone",
     ),
     pytest.param(
+        {"os/packages": "may"},
+        {"os/packages": "june"},
+        [
+            *prepared_again([*MASTERS, *WORKERS]),
+            *WAVES,
+            *stamped("etcd", MASTERS),
+            *stamped("master", MASTERS),
+            SAVED,
+            *GATE,
+        ],
+        id="newer packages of the operating system pass every node, in waves",
+    ),
+    pytest.param(
         {},
         {"etcd.backup": {"keep": 5}},
         [*stamped("etcd", MASTERS), *GATE],

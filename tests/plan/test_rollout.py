@@ -176,3 +176,22 @@ def test_many_waves_are_not_too_deep_and_a_worker_more_touches_few(stacks: Stack
     names = {change.name for change in before.up(less).changes}
     assert {name for name in names if "-worker-" in name and "-worker-100-" not in name} == set()
     assert [name for name in names if "-wave-" in name] == ["prod-wave-99"]
+
+
+def dialled(run: Run, name: str) -> object:
+    connection = run.named(f"dev-{name}").value("connection")
+    assert isinstance(connection, dict)
+    return connection.get("dialErrorLimit")
+
+
+def test_what_follows_a_reboot_dials_for_as_long_as_it_may_take(stacks: Stacks) -> None:
+    engine, _ = stacks.settled(of())
+    run = engine.up(edited(of(), {"os/packages": "june", "os/rebootTimeoutS": 900}))
+    for name in ("master-1-etcd", "master-1-master"):
+        assert dialled(run, name) == 180
+    for name in ("master-1-node", "worker-1-node", "gate"):
+        assert dialled(run, name) == 10
+    assert value(run, 0, "OS") == "june"
+    assert int(value(run, 1, "STALL_S")) == 300 + 300 + 900
+    never = engine.up(edited(of(), {"os/packages": "june", "os/reboot": "never"}))
+    assert dialled(never, "master-1-etcd") == 10

@@ -264,6 +264,35 @@ def test_a_restart_hands_the_leadership_over_first(shell: Shell) -> None:
     assert any("move-leader cdf818194e3a8c32" in call for call in shell.calls)
 
 
+ASIDE = """
+others_serve() { :; }
+nothing_on() { echo "closed $1" >>"$PWD/calls"; }
+ready() { :; }
+steady() { echo "steady" >>"$PWD/calls"; }
+"""
+
+
+def test_the_api_server_beside_it_drains_before_a_restart_and_comes_back_after_it(
+    shell: Shell,
+) -> None:
+    manifest = shell.root / "etc/kubernetes/manifests/kube-apiserver.yaml"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text("kind: Pod\n")
+    voters(shell, THREE, healthy=(SECOND, THIRD))
+    shell.run(f"{FILES}{ASIDE} before_restart", phase="etcd-member", values=VALUES)
+    assert not manifest.exists()
+    closed, moved = (
+        next(n for n, call in enumerate(shell.calls) if word in call)
+        for word in ("closed 6443", "move-leader")
+    )
+    assert closed < moved
+    # Whoever comes next, also after a run that was cut off here, puts it back.
+    shell.run(f"{FILES}{ASIDE} bring_back", phase="etcd-member", values=VALUES)
+    assert manifest.read_text() == "kind: Pod\n"
+    assert shell.calls[-1] == "steady"
+    assert not (shell.folder / "home/aside").exists()
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_one_of_one_or_two_voters_may_restart(shell: Shell, count: int) -> None:
     voters(shell, THREE[:count], healthy=(SECOND,))

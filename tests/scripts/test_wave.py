@@ -197,6 +197,7 @@ FIRST = {
     "EARLIER": "",
     "LATER": "worker bbbb worker-[1-3]",
     "VERSIONS": "kubelet=1.36.3 containerd=2.3.7",
+    "OS": "",
 }
 
 
@@ -208,6 +209,7 @@ def first(
     told: str = "auto 300 -",
     code: str = "main",
     fails: bool = False,
+    packages: str = "",
 ) -> str:
     """Gate 0 before three workers of which the last one is as wanted."""
     rows = [node("worker-1", "aaaa"), node("worker-2", "aaaa"), node("worker-3")]
@@ -225,7 +227,7 @@ def first(
     shell.stub(
         "kubectl", f'case "$*" in {" ".join(cases)} *config*view*) echo a2V5 | tr -d "\\n" ;; esac'
     )
-    values = {**VALUES, **FIRST, "DRAIN": drain}
+    values = {**VALUES, **FIRST, "DRAIN": drain, "OS": packages}
     return shell.run(f"KEYS={shell.folder}/keys; {code}", phase="wave", values=values, fails=fails)
 
 
@@ -252,6 +254,19 @@ def test_evictions_are_tried_dry_before_any_node_is_cordoned(
     assert ("trying the evictions of 2 node(s)" in out) == tried
     assert api.steps == (["dry web-1"] * 2 if tried else [])
     assert not (shell.folder / "keys").exists()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "done", "tried"), [("may", "may", False), ("june", "may", True), ("june", "", True)]
+)
+def test_evictions_for_packages_of_the_operating_system_are_tried_dry_too(
+    shell: Shell, wanted: str, done: str, *, tried: bool
+) -> None:
+    api = NodeApi.of(shell)
+    api.pod("web-1")
+    out = first(shell, "auto 300 -", versions=f"{SAME} {done}", packages=wanted)
+    assert ("trying the evictions of 2 node(s)" in out) == tried
+    assert api.steps == (["dry web-1"] * 2 if tried else [])
 
 
 def test_what_would_block_ends_the_rollout_before_it_begins(shell: Shell) -> None:

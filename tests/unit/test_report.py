@@ -160,6 +160,20 @@ def test_pods_are_evicted_where_kubelet_or_containerd_get_another_minor_version(
     assert "pods are evicted" not in report.as_text(made(lab(), lab({"kubelet/maxPods": 60})))
 
 
+def test_packages_of_the_operating_system_are_a_rollout_of_every_node() -> None:
+    said = report.as_text(made(lab(), lab({"os/packages": "june"})))
+    assert said.count("pods are evicted first") == 2
+    assert said.count("packages are brought up to date, and it reboots if os.reboot says so") == 3
+    back = report.as_text(made(lab({"os/packages": "june"}), lab()))
+    assert "packages of the operating system: left as they are" in back
+    assert "pods are evicted" not in back
+    one = {"pools.master.count": 1}
+    assert made(lab(one), lab({**one, "os/packages": "june"})).downtime == (
+        "the API does not answer while its only API server restarts (master-1)",
+        "the API can neither read nor write while etcd's only member restarts (master-1)",
+    )
+
+
 def test_another_rollout_alone_touches_no_node() -> None:
     [wave] = rolled().waves
     assert wave.lines == ("how changes reach the workers: it counts from the next change on",)

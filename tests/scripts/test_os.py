@@ -1,0 +1,236 @@
+"""Packages of the operating system on a node: once for each word, held ones stay, and a reboot that is proven."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.scripts.shell import Shell
+
+WORKER = {
+    "ROLES": "worker",
+    "OS_PACKAGES": "november",
+    "OS_REBOOT": "if-needed",
+    "OS_HOLD": "",
+    "VALUES": "NODE=worker-1\n# end",
+}
+# What a machine in the cluster does with pods and its control plane is told in place of being done.
+FAKES = """
+UNITS=$PWD/units SENTINEL=$PWD/reboot-required
+joined() { [[ -e joined ]]; }
+etcd_has_data() { [[ -e member ]]; }
+boot_mark() { cat boot; }
+begin_update() { echo "begin $*"; }
+etcd_heir() { if [[ -e no-quorum ]]; then die "restarting this member would cost the quorum"; fi; echo 10.0.0.12; }
+hand_over_etcd() { echo "leadership to $1"; }
+others_serve() { :; }
+put_aside() { echo "aside $1"; }
+give_up_leases() { echo "leases given up"; }
+nothing_on() { :; }
+api_server_ended() { :; }
+sync() { :; }
+mkdir -p units
+"""
+UPDATE = f"{FAKES} os_update; echo went on; gone_on; finish"
+
+
+@pytest.fixture
+def machine(shell: Shell) -> Shell:
+    """A worker in the cluster, with one package that is older than its source's."""
+    (shell.folder / "boot").write_text("boot-1\n")
+    (shell.folder / "joined").touch()
+    (shell.folder / "newer").write_text("test-kernel\n")
+    shell.stub("systemctl", "if [[ $1 == is-active ]]; then [[ $3 == ssh.service ]]; fi")
+    shell.stub("systemd-run")
+    shell.stub("dpkg")
+    shell.stub("dpkg-query", "echo installed")
+    shell.stub("uname", "echo 6.1.0-9-amd64")
+    shell.stub(
+        "apt-mark",
+        f'if [[ $1 == showhold ]]; then cat "{shell.folder}/holds" 2>/dev/null; fi; true',
+    )
+    shell.stub(
+        "apt-get",
+        f"""
+case "$*" in
+  *-s*upgrade) sed 's/.*/Inst & [1.0] (1.1)/' "{shell.folder}/newer" ;;
+  *upgrade) if [[ -e "{shell.folder}/breaks" ]]; then echo "E: no space left"; exit 100; fi
+    : >"{shell.folder}/newer"; if [[ -e "{shell.folder}/asks" ]]; then touch "{shell.folder}/reboot-required"; fi ;;
+esac""",
+    )
+    return shell
+
+
+def run(shell: Shell, *, fails: bool = False, **values: str) -> list[str]:
+    out = shell.run(UPDATE, phase="node", values={**WORKER, **values}, fails=fails)
+    return [line.split(f"{'master-1'}: ")[-1] for line in out.splitlines()]
+
+
+def boot(shell: Shell, name: str) -> None:
+    """The machine starts again: what lies in memory alone is gone."""
+    (shell.folder / "boot").write_text(f"{name}\n")
+    (shell.folder / "reboot-required").unlink(missing_ok=True)
+
+
+def done(shell: Shell) -> str:
+    file = shell.state / "os"
+    return file.read_text().strip() if file.exists() else ""
+
+
+def test_without_a_word_nothing_is_updated(machine: Shell) -> None:
+    assert run(machine, OS_PACKAGES="") == ["went on", "done, changes=0"]
+    assert machine.calls == []
+
+
+def test_packages_are_updated_out_of_service_and_once_for_a_word(machine: Shell) -> None:
+    said = run(machine)
+    assert said.index("begin packages november intrusive") < said.index(
+        "updating 1 package(s): test-kernel"
+    )
+    assert "went on" in said
+    assert done(machine) == "november"
+    assert not (machine.folder / "units/kube-ha-resume.service").exists()
+    machine.forget()
+    assert run(machine) == ["went on", "done, changes=0"]
+    assert machine.calls == []
+
+
+def test_where_nothing_is_newer_the_node_stays_in_service(machine: Shell) -> None:
+    (machine.folder / "newer").write_text("")
+    assert run(machine)[-2:] == ["went on", "done, changes=1"]
+    assert done(machine) == "november"
+    assert not [call for call in machine.calls if call.startswith("systemd-run")]
+
+
+def test_a_mark_of_a_package_makes_the_machine_reboot_and_go_on_by_itself(machine: Shell) -> None:
+    (machine.folder / "asks").touch()
+    said = run(machine)
+    assert "went on" not in said, "the rest is for after the reboot"
+    assert said[-1].startswith("done, changes=")
+    assert done(machine) == ""
+    unit = (machine.folder / "units/kube-ha-resume.service").read_text()
+    assert f"StandardInput=file:{machine.state}/resume.values" in unit
+    assert (machine.state / "resume.values").read_text() == "NODE=worker-1\n# end\n"
+    calls = machine.calls
+    scheduled = next(n for n, call in enumerate(calls) if call.startswith("systemd-run"))
+    assert "systemctl enable -q kube-ha-resume.service" in calls[:scheduled]
+    # No login is taken any more, and the unit that reboots knows whose door to open should it fail.
+    assert calls[scheduled + 1 :] == ["systemctl stop ssh.service"]
+    assert calls[scheduled].endswith("ssh.service")
+
+    boot(machine, "boot-2")
+    machine.forget()
+    assert "went on" in run(machine)
+    assert done(machine) == "november"
+    assert not [call for call in machine.calls if call.startswith(("apt-get", "systemd-run"))]
+    assert not (machine.folder / "units/kube-ha-resume.service").exists()
+
+
+def test_a_reboot_that_has_not_happened_is_begun_again(machine: Shell) -> None:
+    (machine.folder / "asks").touch()
+    run(machine)
+    (machine.folder / "reboot-required").unlink()
+    said = run(machine)
+    assert "went on" not in said
+    assert any("an earlier run was about to reboot" in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("how", "asked", "reboots"),
+    [
+        ("if-needed", False, False),
+        ("always", False, True),
+        ("never", True, False),
+    ],
+)
+def test_the_config_decides_on_the_reboot(
+    machine: Shell, how: str, *, asked: bool, reboots: bool
+) -> None:
+    if asked:
+        (machine.folder / "asks").touch()
+    run(machine, OS_REBOOT=how)
+    assert any(call.startswith("systemd-run") for call in machine.calls) == reboots
+    assert (done(machine) == "") == reboots
+
+
+def test_a_newer_kernel_asks_for_a_reboot_by_itself(machine: Shell) -> None:
+    (machine.root / "boot").mkdir(parents=True)
+    for version in ("6.1.0-9-amd64", "6.1.0-10-amd64"):
+        (machine.root / f"boot/vmlinuz-{version}").touch()
+    said = run(machine)
+    assert any("kernel 6.1.0-9-amd64 runs, 6.1.0-10-amd64 is installed" in line for line in said)
+
+
+def test_a_master_steps_aside_before_and_hands_etcd_over_before_the_reboot(machine: Shell) -> None:
+    (machine.folder / "asks").touch()
+    said = run(machine, ROLES="etcd master", ADDRESS="10.0.0.11")
+    steps = [
+        line for line in said if line.startswith(("begin", "aside", "leases", "leader", "upd"))
+    ]
+    assert steps == [
+        "begin packages november intrusive",
+        "aside kube-controller-manager",
+        "aside kube-scheduler",
+        "leases given up",
+        "aside kube-apiserver",
+        "updating 1 package(s): test-kernel",
+        "leadership to 10.0.0.12",
+    ]
+
+
+def test_a_virtual_ip_goes_to_another_machine_before_the_reboot(machine: Shell) -> None:
+    (machine.folder / "asks").touch()
+    config = machine.root / "etc/keepalived/keepalived.conf"
+    config.parent.mkdir(parents=True)
+    config.write_text("# kube-ha\n")
+    machine.stub("systemctl", "if [[ $1 == is-active ]]; then [[ $3 == keepalived ]]; fi")
+    run(machine, ROLES="etcd master", ADDRESS="10.0.0.11")
+    calls = [call.split()[0] + " " + call.split()[-1] for call in machine.calls]
+    stopped = machine.calls.index("systemctl stop keepalived")
+    assert stopped < next(n for n, call in enumerate(calls) if call.startswith("systemd-run"))
+
+
+def test_a_member_whose_reboot_would_cost_the_quorum_is_left_alone(machine: Shell) -> None:
+    (machine.folder / "no-quorum").touch()
+    said = run(machine, ROLES="etcd master", ADDRESS="10.0.0.11", fails=True)
+    assert any("would cost the quorum" in line for line in said)
+    assert not [line for line in said if line.startswith(("begin", "aside"))]
+    assert not [
+        call
+        for call in machine.calls
+        if call.endswith("-with-new-pkgs upgrade") and "-s" not in call
+    ]
+
+
+def test_a_machine_that_is_not_in_the_cluster_yet_is_updated_and_not_rebooted(
+    machine: Shell,
+) -> None:
+    (machine.folder / "asks").touch()
+    (machine.folder / "joined").unlink()
+    said = run(machine)
+    assert not [line for line in said if line.startswith("begin")]
+    assert any("it is left to you" in line for line in said)
+    assert "went on" in said
+    assert done(machine) == "november"
+
+
+def test_an_update_that_fails_says_why_and_goes_on_with_the_next_run(machine: Shell) -> None:
+    (machine.folder / "breaks").touch()
+    said = run(machine, fails=True)
+    assert any("apt-get upgrade: E: no space left" in line for line in said)
+    assert done(machine) == ""
+    (machine.folder / "breaks").unlink()
+    assert "went on" in run(machine)
+    assert done(machine) == "november"
+
+
+def test_held_packages_stay_and_only_ours_are_let_go(machine: Shell) -> None:
+    (machine.folder / "holds").write_text("theirs\n")
+    run(machine, OS_HOLD="mine theirs")
+    assert [call for call in machine.calls if " hold " in call] == ["apt-mark -qq hold mine"]
+    (machine.folder / "holds").write_text("mine\ntheirs\n")
+    machine.forget()
+    run(machine, OS_HOLD="")
+    assert [call for call in machine.calls if "hold " in call] == ["apt-mark -qq unhold mine"]
+    machine.forget()
+    run(machine, OS_HOLD="")
+    assert not [call for call in machine.calls if "hold " in call]
