@@ -47,12 +47,14 @@ def _kept(then: Plan, plan: Plan) -> Iterator[tuple[Node, Node]]:
 def _moved(then: Plan, plan: Plan) -> Iterator[Refusal]:
     for old, node in _kept(then, plan):
         if old.zone != node.zone:
+            own = f"nodes.{node.name}.zone"
+            said = plan.spec.nodes.get(node.name)
             yield Refusal(
                 "zone",
                 node.name,
-                f"nodes.{node.name}.zone",
+                own if said and said.zone else f"pools.{node.pool}",
                 f"{node.name} would move from {old.zone} to {node.zone}, where it would be another "
-                f"machine; write {old.zone} here, or raise its generation too",
+                f"machine; write {old.zone} at {own}, or raise its generation too",
             )
 
 

@@ -8,6 +8,10 @@ from stacks.settings import CHECK_TIMEOUT_S, CHECKS_TO_FALL
 
 _FAST_INTERVAL_MS = 1000  # between the checks of a master that is about to change sides
 
+# Reasons stand here: the text lies in the state twice, for every node.
+# balance random: by turns, the first connection of all nodes would go to the first master.
+# allbackups, of servers that are not checked: should all checks fail (an expired CA, a wrong
+# clock), the API stays reachable.
 _FRAME = """\
 # The Kubernetes API of {cluster} at 127.0.0.1:{port}: {reach}.
 global
@@ -36,14 +40,13 @@ defaults
 
 listen kubernetes-api
   bind 127.0.0.1:{port}{vip}
-  balance random  # by turns, the first connection of all nodes would go to the first master
+  balance random
   option httpchk
   http-check send meth GET uri /readyz ver HTTP/1.1 hdr Host kubernetes
   http-check expect status 200
   default-server check-ssl ca-file /etc/kube-ha/ca.crt verify required verifyhost kubernetes \
 inter {interval} fastinter {fast} fall {fall} rise 2
 {checked}
-  # Not checked: should all checks fail (an expired CA, a wrong clock), the API stays reachable.
   option allbackups
 {unchecked}
 """

@@ -108,13 +108,44 @@ def test_haproxy_takes_every_config_and_lists_the_masters_only(
     frame, _ = _parts(KNOWN.text("HAPROXY_CFG"))
     for case, text in rendered.texts("HAPROXY_CFG"):
         lines, servers = _parts(text)
-        # The same directives in the same places: only servers and numbers differ.
-        assert lines == frame
+        doors, node = case.plan.spec.front_doors, case.node
+        has_vip = doors.vip is not None and node.is_master
+        has_etcd = doors.etcd is not None and node.pool in doors.etcd.pools
+        # The same directives in the same places: only servers, numbers and the doors asked for differ.
+        after = frame.index(("listen kubernetes-api", ["bind"])) + 1
+        assert lines == [
+            *frame[:after],
+            *([("listen kubernetes-api", ["bind", "transparent"])] if has_vip else ()),
+            *frame[after:],
+            *(_ETCD_DOOR if has_etcd else ()),
+        ]
+        if has_vip and doors.vip is not None:
+            assert f"  bind {doors.vip.address}:{doors.vip.port} transparent\n" in text
         at = [(node.name, f"{node.address}:6443") for node in case.plan.masters]
+        etcd = [(node.name, f"{node.address}:2379") for node in case.plan.etcd if has_etcd]
         assert servers == [
             *([name, place, "check", "tcp-ut", "20s"] for name, place in at),
             *([f"{name}-unchecked", place, "backup", "tcp-ut", "20s"] for name, place in at),
+            *([name, place, "check", "tcp-ut", "20s"] for name, place in etcd),
         ]
+
+
+_ETCD_DOOR = [
+    ("listen etcd", ["bind"]),
+    ("listen etcd", ["balance", "random"]),
+    (
+        "listen etcd",
+        [
+            "default-server",
+            "inter",
+            "fastinter",
+            "fall",
+            "rise",
+            "on-marked-down",
+            "shutdown-sessions",
+        ],
+    ),
+]
 
 
 def _parts(text: str) -> tuple[list[tuple[str, list[str]]], list[list[str]]]:

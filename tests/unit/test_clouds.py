@@ -277,8 +277,11 @@ def test_a_further_zone_moves_no_machine() -> None:
     two = {"pools.worker.zones": [A, B], "pools.worker.count": 3}
     before, three = planned(gcp(two)), {**two, "pools.worker.zones": [A, B, C]}
     found = refused(before, planned(gcp(three)))
-    assert set(found) == {"nodes.worker-3.zone"}
-    assert f"write {A} here, or raise its generation" in found["nodes.worker-3.zone"]
+    assert set(found) == {"pools.worker"}
+    text = f"write {A} at nodes.worker-3.zone, or raise its generation"
+    assert text in found["pools.worker"]
+    said = refused(before, planned(gcp({**two, "nodes.worker-3.zone": B})))
+    assert text in said["nodes.worker-3.zone"]
     verdict(before, planned(gcp({**three, "nodes.worker-3.zone": A, "pools.worker.count": 6})))
     verdict(before, planned(gcp({**three, "nodes.worker-3.generation": 2})))
 
