@@ -159,8 +159,9 @@ def _run(name: str, path: Path, *, place: str) -> Result:
     report.unlink(missing_ok=True)
     options = ["-q", "--no-header", "--junitxml", str(report), "-o", "junit_family=xunit1"]
     if name in TIERS:
-        # Most of these tests wait for processes and clocks, not for the cores of a small CI machine.
-        options += ["-n", "4", "--dist", "loadgroup"]
+        # Most of these tests wait for processes and clocks, not for the cores of a small CI machine. Those of one file
+        # stay with one process: they may share machines.
+        options += ["-n", "4", "--dist", "loadfile"]
     else:
         # Stories take minutes: every engine run and every measure is a line of its own.
         options += ["-v", "--maxfail=3", "-o", "log_cli=true", "-o", "log_cli_level=INFO"]

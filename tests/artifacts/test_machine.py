@@ -14,9 +14,6 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "lab" / "machine.sh"
 ADDRESS = "10.211.84.139"
 MIRROR = "10.211.84.130"  # second of the subnet, which does not begin at .0
-
-# One after another, by one process: they share a lab at that subnet.
-pytestmark = pytest.mark.xdist_group("machine")
 SSH = ["ssh", "-F", "none", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "LogLevel=ERROR"]
 
 

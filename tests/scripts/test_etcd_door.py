@@ -15,7 +15,7 @@ from stacks.files.haproxy import local_api
 from tests.scripts.real_etcd import Members
 from tests.unit.files_examples import lab, program
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("real-etcd")]
+pytestmark = pytest.mark.slow
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from tests.e2e import lab
 from tests.e2e.waiting import wait_for
 from tests.scripts.phases import LAB, Phases
 
-# One after another, by one process: they share the machines, and what each has left on them.
-pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("phases")]
+pytestmark = pytest.mark.lab
 
 MEMBERS = ("master-1", "master-2", "master-3")
 
