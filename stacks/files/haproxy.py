@@ -51,9 +51,9 @@ inter {interval} fastinter {fast} fall {fall} rise 2
 {unchecked}
 """
 
-_ETCD = """
 # TLS goes through to the member, with the client's own certificate. A member whose port is closed
 # is left, and what was connected to it connects anew.
+_ETCD = """
 listen etcd
   bind 127.0.0.1:{port}
   balance random

@@ -13,7 +13,9 @@ _TYPES = {
     ("aws", "amd64"): "m6i.xlarge",
     ("aws", "arm64"): "m7g.large",
 }
-_SSH_FROM = ["203.0.113.0/24"]
+_SSH_FROM = (
+    "203.0.113.0/24",
+)  # each config has a list of its own: what breaks one changes it in place
 
 
 def machines(dice: Dice, provider: str) -> dict[str, object]:
@@ -43,7 +45,7 @@ def _zones(provider: str) -> list[str]:
 def _gcp(dice: Dice) -> dict[str, object]:
     chosen = ("project", "region", "sshFrom", "cidr", "network", "subnetwork")
     own = draws.section(dice, GcpSpec, without=(*chosen, *_CHOSEN))
-    own |= {"project": "my-project-1", "region": _REGIONS["gcp"], "sshFrom": _SSH_FROM}
+    own |= {"project": "my-project-1", "region": _REGIONS["gcp"], "sshFrom": [*_SSH_FROM]}
     own |= {"cidr": "10.92.0.0/20", **_common(dice)}
     if dice.chance(10):
         own |= {"network": "mine", "subnetwork": "mine"}
@@ -57,7 +59,7 @@ def _gcp(dice: Dice) -> dict[str, object]:
 def _aws(dice: Dice) -> dict[str, object]:
     chosen = ("region", "sshFrom", "cidr", "vpcId", "subnets")
     own = draws.section(dice, AwsSpec, without=(*chosen, *_CHOSEN))
-    own |= {"region": _REGIONS["aws"], "sshFrom": _SSH_FROM, "cidr": "10.92.0.0/16"}
+    own |= {"region": _REGIONS["aws"], "sshFrom": [*_SSH_FROM], "cidr": "10.92.0.0/16"}
     own |= _common(dice)
     there = dice.chance(20)
     if there:

@@ -22,7 +22,7 @@ from tests.fuzz.paths import leads_somewhere
 Raw = Mapping[str, object]
 
 # Values that list machines: those of a master or member follow who the others are.
-_LISTS = frozenset({"MEMBERS", "HAPROXY_CFG", "KUBEADM_CONFIG"})
+_LISTS = frozenset({"MEMBERS", "HAPROXY_CFG", "KUBEADM_CONFIG", "KEEPALIVED_CONF"})
 
 
 def of_problems(found: Sequence[Problem], *configs: Raw) -> None:
@@ -76,7 +76,9 @@ def of_neighbours(raw: Raw, made: Plan) -> bool:
         return False  # the networks are too small for one more, an exception is for the old name
     # A machine that is made is named after its pool.
     listed = made.spec.pools[name].roles != ("worker",) and (edit is edits.more or made.made)
-    _same_nodes(made, after, but=_LISTS if listed else frozenset())
+    # What leads to the cluster from outside lists those to whom it leads, workers too.
+    leads = {"INGRESS_CFG"} if edit is edits.more or made.made else set()
+    _same_nodes(made, after, but=frozenset(leads | (_LISTS if listed else set())))
     return True
 
 

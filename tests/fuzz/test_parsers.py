@@ -131,6 +131,7 @@ def test_haproxy_takes_every_config_and_lists_the_masters_only(
 
 
 _ETCD_DOOR = [
+    ("listen etcd", []),
     ("listen etcd", ["bind"]),
     ("listen etcd", ["balance", "random"]),
     (
