@@ -49,7 +49,7 @@ def steps(provider: str) -> tuple[Step, ...]:
         Step(title="one worker more", edit={"pools.worker.count": 3}, run=("up", "verify")),
         *lifted,
         Step(title="a master anew, on its kept disk", edit=anew, run=("up", "verify", _UNCHANGED)),
-        Step(title="a newer snapshot of etcd", run=("backup",)),
+        Step(title="a snapshot of etcd, brought here", run=("backup",)),
         Step(
             title="an external load balancer",
             edit={

@@ -9,10 +9,11 @@ import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Literal
 
 from stacks import ports
+from stacks.addresses import nth
 from stacks.fields import Arch, Role
 
 if TYPE_CHECKING:  # the plan and the config are made with these
@@ -97,19 +98,17 @@ def balancer_addresses(spec: Spec) -> tuple[str, ...]:
     Certificates hold them from the start, so that it can come and go.
     """
     if spec.machines.provider == "gcp" and spec.machines.gcp:
-        return (_nth(IPv4Network(spec.machines.gcp.cidr), _BALANCER_OFFSET),)
+        return (nth(spec.machines.gcp.cidr, _BALANCER_OFFSET),)
     if spec.machines.provider == "aws" and spec.machines.aws:
         subnets = spec.machines.aws.subnets
-        return tuple(
-            _nth(IPv4Network(subnets[zone].cidr), _BALANCER_OFFSET) for zone in zones(spec)
-        )
+        return tuple(nth(subnets[zone].cidr, _BALANCER_OFFSET) for zone in zones(spec))
     return ()
 
 
 def bastion_address(plan: Plan) -> str:
     """Inner address of the bastion; on AWS it is the provider's choice."""
     cloud = plan.spec.machines.gcp
-    return _nth(IPv4Network(cloud.cidr), _BASTION_OFFSET) if cloud else ""
+    return nth(cloud.cidr, _BASTION_OFFSET) if cloud else ""
 
 
 def zones(spec: Spec) -> tuple[str, ...]:
@@ -228,7 +227,3 @@ def _node_ports(spec: Spec) -> tuple[int, int]:
     said = spec.control_plane.api_server_args.get("service-node-port-range", "")
     found = re.fullmatch(r"([0-9]{1,5})-([0-9]{1,5})", said)
     return (int(found[1]), int(found[2])) if found else _NODE_PORTS
-
-
-def _nth(network: IPv4Network, number: int) -> str:
-    return str(IPv4Address(int(network.network_address) + number))

@@ -26,6 +26,7 @@ from stacks.files import (
     kubelet,
     lost_nodes,
     sysctl,
+    value,
 )
 from stacks.plan import Node, Plan
 
@@ -109,18 +110,18 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
     if node.in_kubernetes:
         values |= {
             "KUBERNETES": plan.versions.kubernetes,
-            "SYSCTL": _text(sysctl.sysctl(plan)),
-            "MODULES": _text(sysctl.modules(plan)),
-            "CONTAINERD_CONFIG": _text(containerd.config(plan)),
-            "CONTAINERD_UNIT": _text(containerd.unit(plan)),
-            "CONTAINERD_PROXY": _text(containerd.proxy(plan)),
+            "SYSCTL": value.of(sysctl.sysctl(plan)),
+            "MODULES": value.of(sysctl.modules(plan)),
+            "CONTAINERD_CONFIG": value.of(containerd.config(plan)),
+            "CONTAINERD_UNIT": value.of(containerd.unit(plan)),
+            "CONTAINERD_PROXY": value.of(containerd.proxy(plan)),
             "REGISTRY_HOSTS": _registry_hosts(plan),
-            "KUBELET_UNIT": _text(kubelet.unit()),
-            "KUBELET_DROPIN": _text(kubelet.drop_in()),
+            "KUBELET_UNIT": value.of(kubelet.unit()),
+            "KUBELET_DROPIN": value.of(kubelet.drop_in()),
             # Not used by the script: it makes a node read its settings from the cluster again when
             # they change.
             "KUBELET_SETTINGS": phases.digest(json.dumps(kubelet.configuration(plan))),
-            "HAPROXY_CFG": _text(haproxy.local_api(plan, node)),
+            "HAPROXY_CFG": value.of(haproxy.local_api(plan, node)),
             "PAUSE_IMAGE": images(plan)["pause"].ref,
             **_cluster_ca(plan),
         }
@@ -144,10 +145,10 @@ def of_member(plan: Plan, node: Node) -> dict[str, str]:
         "MEMBERS": " ".join(f"{member.name}={member.address}" for member in plan.etcd),
         "ARCH_DIR": f"etcd-v{plan.versions.etcd}-linux-{node.arch}",
         "GENERATION": str(plan.spec.converge.generation),
-        "ETCD_ENV": _text(etcd.environment(plan, node)),
+        "ETCD_ENV": value.of(etcd.environment(plan, node)),
         # Not used by the script: once the machine has rebooted it proves that the member is back.
         "OS_PACKAGES": plan.spec.os.packages or "",
-        "ETCD_UNIT": _text(etcd.unit(plan)),
+        "ETCD_UNIT": value.of(etcd.unit(plan)),
         **_etcd_ca(plan),
         "BACKUP_EVERY_H": str(plan.spec.etcd.backup.every_hours),
         **_backups(plan),
@@ -183,10 +184,10 @@ def of_master(plan: Plan, node: Node) -> dict[str, str]:
     audited = plan.spec.control_plane.audit.enabled
     return {
         "ADDRESS": node.address,
-        "KUBEADM_CONFIG": _text(kubeadm.init(plan, node)),
-        "AUDIT_POLICY": _text(apiserver.audit_policy(plan)) if audited else "",
-        "ADMISSION_CONFIG": _text(apiserver.admission_configuration(plan)),
-        "OIDC_CA": _text(apiserver.oidc_ca(plan)),
+        "KUBEADM_CONFIG": value.of(kubeadm.init(plan, node)),
+        "AUDIT_POLICY": value.of(apiserver.audit_policy(plan)) if audited else "",
+        "ADMISSION_CONFIG": value.of(apiserver.admission_configuration(plan)),
+        "OIDC_CA": value.of(apiserver.oidc_ca(plan)),
         "KEYS": rotation.words(plan),
     }
 
@@ -278,11 +279,6 @@ def artefacts(files: Mapping[str, File], names: tuple[str, ...]) -> str:
         f"{name} {file.url} {file.sha256 or f'published:{file.published}'}"
         for name, file in ((name, files[name]) for name in names)
     )
-
-
-def _text(file: str) -> str:
-    """A file's text as a value: the shell adds the last newline."""
-    return file.rstrip("\n")
 
 
 def _registry_hosts(plan: Plan) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stacks.files import ingress, keepalived
+from stacks.files import ingress, keepalived, value
 from stacks.plan import Node, Plan
 
 
@@ -13,8 +13,8 @@ def of_holder(plan: Plan, node: Node) -> dict[str, str]:
         "ADDRESS": node.address,
         "VIP": plan.vip,
         "INTERFACE": vip.interface if vip else "",
-        "KEEPALIVED_CONF": _text(keepalived.holder(plan, node)),
-        "KEEPALIVED_DROPIN": _text(keepalived.drop_in(plan, node)),
+        "KEEPALIVED_CONF": value.of(keepalived.holder(plan, node)),
+        "KEEPALIVED_DROPIN": value.of(keepalived.drop_in(plan, node)),
         "GENERATION": str(plan.spec.converge.generation),
     }
 
@@ -23,15 +23,10 @@ def of_ingress(plan: Plan) -> dict[str, str]:
     """Values of the ingress phase, but for PEMS and CERTIFICATES."""
     wanted = plan.spec.front_doors.ingress
     return {
-        "INGRESS_CFG": _text(ingress.config(plan)),
-        "INGRESS_UNIT": _text(ingress.unit()),
+        "INGRESS_CFG": value.of(ingress.config(plan)),
+        "INGRESS_UNIT": value.of(ingress.unit()),
         # Not used by the script: they tell a reader which certificates are meant.
         "HOSTS": " ".join(wanted.hosts if wanted else ()),
         "GIVEN": " ".join(one.certificate for one in (wanted.certificates if wanted else ())),
         "GENERATION": str(plan.spec.converge.generation),
     }
-
-
-def _text(file: str) -> str:
-    """A file's text as a value: the shell adds the last newline."""
-    return file.rstrip("\n")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network
 
 from stacks import checks, clouds, inventory, versions
+from stacks.addresses import nth
 from stacks.fields import NodeState
 from stacks.inventory import ZONE_LABEL, Place
 from stacks.ports import API_PORT
@@ -118,12 +118,12 @@ class Plan:
     @property
     def api_service_ip(self) -> str:
         """The `kubernetes` Service: first address of serviceCidr, as kube-apiserver takes it."""
-        return _nth(self.spec.cluster.service_cidr, 1)
+        return nth(self.spec.cluster.service_cidr, 1)
 
     @property
     def dns_service_ip(self) -> str:
         """The cluster's DNS Service: tenth address of serviceCidr, as kubeadm takes it."""
-        return _nth(self.spec.cluster.service_cidr, 10)
+        return nth(self.spec.cluster.service_cidr, 10)
 
     @property
     def endpoint(self) -> str:
@@ -264,14 +264,9 @@ def _mirror(spec: Spec) -> Mirror | None:
 
 def lab_mirror(lab: LabSpec) -> Mirror:
     """The one that comes with the machines of a lab."""
-    address = _nth(lab.subnet, 2)
+    address = nth(lab.subnet, 2)
     return Mirror(
         url=f"http://{address}:8080",
         registry=f"http://{address}:5000",
         manifest=".local/bundle/manifest.json",
     )
-
-
-def _nth(network: str, number: int) -> str:
-    """Address `number` of a network, counted from its network address."""
-    return str(IPv4Address(int(IPv4Network(network).network_address) + number))

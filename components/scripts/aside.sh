@@ -68,6 +68,11 @@ put_aside() { # put_aside NAME: the static pod of that name ends
   put 600 "$ASIDE/$1.yaml" <"$MANIFESTS/$1.yaml"
   rm -f "$MANIFESTS/$1.yaml"
 }
+drain_api_server() { # other nodes' HAProxies see it unready first
+  put_aside kube-apiserver
+  wait_for 120 "apiserver of $NODE stopped" nothing_on 6443
+  wait_for 90 "container of the apiserver ended" api_server_ended
+}
 is_aside() { compgen -G "$ASIDE/*.yaml" >/dev/null; }
 bring_back() {
   local file

@@ -150,14 +150,11 @@ before_restart() {
   local heir
   heir=$(etcd_heir)
   if [[ -z $heir ]]; then return; fi
-  api_server_aside
+  if [[ -f $MANIFESTS/kube-apiserver.yaml ]] && others_serve; then
+    log "its API server drains first"
+    drain_api_server
+  fi
   hand_over_etcd "$heir"
-}
-api_server_aside() {
-  if [[ ! -f $MANIFESTS/kube-apiserver.yaml ]] || ! others_serve; then return; fi
-  log "its API server drains first"
-  put_aside kube-apiserver
-  wait_for 120 "apiserver of $NODE stopped" nothing_on 6443
 }
 
 # The timer of backups runs on every member, and the leader's does the work (snapshot.sh). Nothing about it restarts etcd.

@@ -117,9 +117,7 @@ step_aside() {
     put_aside kube-controller-manager
     put_aside kube-scheduler
     give_up_leases
-    put_aside kube-apiserver
-    wait_for 120 "apiserver of $NODE stopped" nothing_on 6443
-    wait_for 90 "container of the apiserver ended" api_server_ended
+    drain_api_server
   fi
 }
 

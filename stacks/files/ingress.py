@@ -54,6 +54,8 @@ frontend https
 # Which host and path is whose is the controller's business.
 backend controller
   balance leastconn
+  retry-on conn-failure empty-response
+  http-request disable-l7-retry unless METH_GET  # what changes nothing may be asked of another node
   default-server inter 2s fastinter 1s fall 2 rise 2{proxy}
 {servers}
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import pytest
 from stacks.files.haproxy import local_api
 from tests.scripts.real_etcd import Members
 from tests.unit.files_examples import lab, program
+from tests.unit.haproxy_process import for_anybody, free_port, until_open
 
 pytestmark = pytest.mark.slow
 
@@ -48,16 +48,14 @@ def door(tmp_path: Path) -> Iterator[Door]:
     members = Members(tmp_path / "etcd")
     try:
         members.start()
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
+        port = free_port()
         config = tmp_path / "haproxy.cfg"
         config.write_text(_config(members, port))
         haproxy = subprocess.Popen(
             [program("haproxy", tmp_path), "-db", "-f", str(config)], stderr=subprocess.DEVNULL
         )
         try:
-            _until_open(port)
+            until_open(port)
             yield Door(members, port)
         finally:
             haproxy.kill()
@@ -70,24 +68,11 @@ def _config(members: Members, port: int) -> str:
     """The part about etcd, at the test's port and members; what only root may do is left out."""
     plan = lab(frontDoors={"etcd": {"pools": ["worker"]}})
     text = local_api(plan, plan.workers[0])
-    api = text[text.index("listen kubernetes-api") : text.index("# TLS goes through")]
+    api = text[text.index("listen kubernetes-api") : text.index("listen etcd")]
     text = text.replace(api, "").replace("127.0.0.1:2379", f"127.0.0.1:{port}")
     for node in plan.etcd:
         text = text.replace(f"{node.address}:2379", f"{members.all[node.name].address}:2379")
-    root_only = ("  user ", "  group ", "  chroot ", "  stats socket ")
-    return "".join(
-        line for line in text.splitlines(keepends=True) if not line.startswith(root_only)
-    )
-
-
-def _until_open(port: int) -> None:
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    pytest.fail(f"HAProxy does not listen on 127.0.0.1:{port} after 10 s")
+    return for_anybody(text)
 
 
 def test_a_program_needs_to_know_no_member(door: Door) -> None:

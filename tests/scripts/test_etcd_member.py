@@ -267,6 +267,7 @@ def test_a_restart_hands_the_leadership_over_first(shell: Shell) -> None:
 ASIDE = """
 others_serve() { :; }
 nothing_on() { echo "closed $1" >>"$PWD/calls"; }
+api_server_ended() { echo "ended" >>"$PWD/calls"; }
 ready() { :; }
 steady() { echo "steady" >>"$PWD/calls"; }
 """
@@ -281,11 +282,12 @@ def test_the_api_server_beside_it_drains_before_a_restart_and_comes_back_after_i
     voters(shell, THREE, healthy=(SECOND, THIRD))
     shell.run(f"{FILES}{ASIDE} before_restart", phase="etcd-member", values=VALUES)
     assert not manifest.exists()
-    closed, moved = (
+    closed, ended, moved = (
         next(n for n, call in enumerate(shell.calls) if word in call)
-        for word in ("closed 6443", "move-leader")
+        for word in ("closed 6443", "ended", "move-leader")
     )
-    assert closed < moved
+    # What it had accepted is answered before its member goes.
+    assert closed < ended < moved
     # Whoever comes next, also after a run that was cut off here, puts it back.
     shell.run(f"{FILES}{ASIDE} bring_back", phase="etcd-member", values=VALUES)
     assert manifest.read_text() == "kind: Pod\n"

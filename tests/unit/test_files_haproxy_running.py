@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.unit.files_examples import lab, local_api, program
+from tests.unit.haproxy_process import for_anybody, free_port, until_open
 
 pytestmark = pytest.mark.slow
 
@@ -147,7 +148,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     def begin(certificate_name: str) -> Cluster:
         ca, leaf = _certificates(tmp_path, certificate_name)
         masters.update({f"master-{n}": ApiServer(f"master-{n}", leaf) for n in (1, 2, 3)})
-        port = _free_port()
+        port = free_port()
         config = tmp_path / "haproxy.cfg"
         config.write_text(_here(local_api(lab()), ca, port, masters))
         log = tmp_path / "haproxy.log"
@@ -155,7 +156,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         with log.open("wb") as output:
             running.append(subprocess.Popen(command, stderr=output))
         door = Door(port, log)
-        _until_open(port)
+        until_open(port)
         return door, masters
 
     yield begin
@@ -171,10 +172,7 @@ def _here(text: str, ca: Path, port: int, masters: dict[str, ApiServer]) -> str:
     text = text.replace("/etc/kube-ha/ca.crt", str(ca)).replace(":3446", f":{port}")
     for number, master in enumerate(masters.values(), start=1):
         text = text.replace(f"10.92.0.1{number}:6443", f"127.0.0.1:{master.port}")
-    root_only = ("  user ", "  group ", "  chroot ", "  stats socket ")
-    return "".join(
-        line for line in text.splitlines(keepends=True) if not line.startswith(root_only)
-    )
+    return for_anybody(text)
 
 
 def test_all_masters_share_the_work(start: Start) -> None:
@@ -221,23 +219,6 @@ def test_a_client_that_is_gone_before_the_handshake_leaves_nothing_open(tmp_path
     assert door.answers() == {"master-1"}
     master.die()
     gc.collect()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _until_open(port: int) -> None:
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    pytest.fail(f"HAProxy does not listen on 127.0.0.1:{port} after 10 s")
 
 
 def _certificates(folder: Path, name: str) -> tuple[Path, Path]:

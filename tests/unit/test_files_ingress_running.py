@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from http.client import HTTPConnection, HTTPException
+from functools import partial
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from cryptography.x509.oid import NameOID
 
 from stacks.files.ingress import config
 from tests.unit.files_examples import lab, program
-from tests.unit.test_files_haproxy_running import _free_port, _until_open
+from tests.unit.haproxy_process import Clients, for_anybody, free_port, until_open
 
 pytestmark = pytest.mark.slow
 
@@ -47,6 +48,8 @@ class Web:
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
+
+            do_POST = do_GET  # noqa: N815
 
             def log_message(self, format: str, *args: object) -> None:
                 pass
@@ -128,10 +131,10 @@ class Tier:
         ):
             yield connection
 
-    def ask(self, host: str) -> list[str]:
+    def ask(self, host: str, verb: str = "GET") -> list[str]:
         """Words of the answer to a TLS client that checks the certificate's name. Raises OSError."""
         with self._connected(host) as connection:
-            request = f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+            request = f"{verb} / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
             connection.sendall(request.encode())
             answer = b"".join(iter(lambda: connection.recv(4096), b"")).decode()
         head, _, body = answer.partition("\r\n\r\n")
@@ -150,42 +153,9 @@ class Tier:
         self.process.send_signal(signal.SIGUSR2)
 
 
-class Clients:
-    """Threads that ask for both hosts on new TLS connections until told to stop."""
-
-    def __init__(self, tier: Tier) -> None:
-        self._tier, self._stop, self._lock = tier, threading.Event(), threading.Lock()
-        self.answers = 0
-        self.failures: list[str] = []
-        hosts = (SHOP, BLOG, SHOP, BLOG)
-        self._threads = [threading.Thread(target=self._run, args=(host,)) for host in hosts]
-
-    def __enter__(self) -> Clients:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(30)
-
-    def wait_for(self, more: int) -> None:
-        wanted, end = self.answers + more, time.monotonic() + 60
-        while self.answers < wanted:
-            assert time.monotonic() < end, f"no answers; failures: {self.failures[:3]}"
-            time.sleep(0.02)
-
-    def _run(self, host: str) -> None:
-        while not self._stop.is_set():
-            try:
-                self._tier.ask(host)
-            except (OSError, HTTPException) as error:
-                with self._lock:
-                    self.failures.append(repr(error))
-            else:
-                with self._lock:
-                    self.answers += 1
+def _clients(tier: Tier) -> Clients:
+    """Ask for both hosts on new TLS connections."""
+    return Clients([partial(tier.ask, host) for host in (SHOP, BLOG, SHOP, BLOG)])
 
 
 @pytest.fixture
@@ -200,7 +170,7 @@ def _tier(folder: Path, **more: object) -> Iterator[Tier]:
     (pems / "own.pem").write_bytes(authority.pem(SHOP))
     (pems / "given-1.pem").write_bytes(authority.pem(BLOG))
     workers = {f"worker-{n}": Web(f"worker-{n}") for n in range(1, WORKERS + 1)}
-    http, https = _free_port(), _free_port()
+    http, https = free_port(), free_port()
     doors = {"vip": {"address": "10.92.0.5"}, "ingress": {"hosts": [SHOP], **more}}
     text = config(lab(workers=WORKERS, frontDoors=doors))
     text = text.replace("10.92.0.5:443 transparent", f"127.0.0.1:{https}")
@@ -208,15 +178,12 @@ def _tier(folder: Path, **more: object) -> Iterator[Tier]:
     text = text.replace("/etc/kube-ha/ingress/", f"{pems}/")
     for number, web in enumerate(workers.values(), start=1):
         text = text.replace(f"10.92.0.10{number}:30080", f"127.0.0.1:{web.port}")
-    root_only = ("  user ", "  group ", "  chroot ", "  stats socket ")
     file = folder / "ingress.cfg"
-    file.write_text(
-        "".join(s for s in text.splitlines(keepends=True) if not s.startswith(root_only))
-    )
+    file.write_text(for_anybody(text))
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([program("haproxy", folder), "-W", "-f", str(file)], stderr=log)
     try:
-        _until_open(https)
+        until_open(https)
         yield Tier(folder, authority, http, https, workers, process)
     finally:
         process.terminate()
@@ -280,7 +247,7 @@ def test_http_2_and_nothing_older_than_tls_1_2(tier: Tier) -> None:
 
 
 def test_a_worker_that_dies_under_load_is_felt_by_nobody(tier: Tier) -> None:
-    with Clients(tier) as clients:
+    with _clients(tier) as clients:
         clients.wait_for(40)
         tier.workers["worker-2"].die()
         clients.wait_for(200)
@@ -289,9 +256,29 @@ def test_a_worker_that_dies_under_load_is_felt_by_nobody(tier: Tier) -> None:
     tier.workers["worker-2"] = Web("worker-2")
 
 
+def test_what_a_node_swallowed_is_asked_of_another_unless_it_may_have_changed_something(
+    tier: Tier,
+) -> None:
+    told: list[bytes] = []
+    dead = tier.workers["worker-2"]
+    dead.die()
+    tier.workers["worker-2"] = _Listener(dead.port, told)  # type: ignore[assignment]
+    assert {tier.ask(SHOP)[0] for _ in range(20)} == {"worker-1", "worker-3"}
+    assert any(request.startswith(b"GET ") for request in told)
+
+    failures = []
+    for _ in range(20):
+        try:
+            tier.ask(SHOP, "POST")
+        except OSError as error:
+            failures.append(str(error))
+    assert set(failures) == {"HTTP/1.1 502 Bad Gateway"}
+    assert len([request for request in told if request.startswith(b"POST ")]) == len(failures)
+
+
 def test_certificates_are_replaced_under_load(tier: Tier) -> None:
     serial = tier.serial(SHOP)
-    with Clients(tier) as clients:
+    with _clients(tier) as clients:
         clients.wait_for(20)
         for _ in range(10):
             (tier.pems / "new").write_bytes(tier.authority.pem(SHOP))
@@ -308,7 +295,7 @@ def test_certificates_are_replaced_under_load(tier: Tier) -> None:
 def test_rubbish_for_a_certificate_leaves_those_that_are_shown(tier: Tier) -> None:
     serial = tier.serial(SHOP)
     (tier.pems / "own.pem").write_text("rubbish")
-    with Clients(tier) as clients:
+    with _clients(tier) as clients:
         tier.reload()
         clients.wait_for(40)
     assert clients.failures == []
