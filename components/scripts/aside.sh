@@ -116,7 +116,10 @@ hand_over_etcd() { # hand_over_etcd HEIR: no election, for which the cluster wou
   if [[ -z $1 ]]; then return; fi
   # bash converts the id: it has 64 bits, awk's numbers have fewer.
   id=$(etcdctl_at "$1" endpoint status -w fields | field MemberID)
-  etcdctl_at 127.0.0.1 move-leader "$(printf %x "$id")" >/dev/null 2>&1 || true # not the leader: nothing to move, and etcdctl says so
+  # Where it is not the leader there is nothing to move, and etcdctl says so.
+  if etcdctl_at 127.0.0.1 move-leader "$(printf %x "$id")" >/dev/null 2>&1; then
+    sleep 2 # who was refused while it moved has asked again when this member goes too
+  fi
 }
 
 # The machine itself goes on first with what it was doing when it rebooted. To be called before the lock is taken.

@@ -100,7 +100,10 @@ hand_over_leadership() { # hand_over_leadership ID CLIENT-URL
     status=$(etcdctl_at "https://${member#*=}:2379" endpoint status -w fields 2>/dev/null || true) # one that is down is no heir
     heir=$(awk -F' : ' '$1 == "\"MemberID\"" {print $2}' <<<"$status")
     # One that is made anew is wanted, and leaves all the same.
-    if [[ -n $heir && $heir != "$leader" ]] && etcdctl_at "$2" move-leader "$(printf %x "$heir")" >/dev/null 2>&1; then return; fi
+    if [[ -n $heir && $heir != "$leader" ]] && etcdctl_at "$2" move-leader "$(printf %x "$heir")" >/dev/null 2>&1; then
+      sleep 2 # who was refused while it moved has asked again when the member goes
+      return
+    fi
   done
   log "etcd elects a new leader when $2 is gone, which takes about a second"
 }
