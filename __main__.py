@@ -32,6 +32,7 @@ args = ClusterArgs(
     plan=wanted,
     files=files,
     machine=made.machine,
+    api_door=made.api_door,
     pki=Pki(f"{wanted.spec.cluster.name}-pki", wanted),
     before=before,
 )

@@ -12,8 +12,9 @@ from pulumi import ComponentResource, Output, Resource, ResourceOptions
 from pulumi_command import remote
 
 from components import node_list, outside
+from components.machines.api_door import ApiDoor
 from components.remote import Identity, Machine, after, attempt, converge
-from stacks import phases
+from stacks import api_name, phases
 from stacks.files import acceptance as manifest
 from stacks.plan import Plan
 
@@ -26,10 +27,11 @@ class AcceptanceArgs:
     machine: Machine  # a master
     identity: Identity
     applied: Mapping[str, Output[str]]  # by node name: what it announces when it is as wanted
-    after: Sequence[Resource]
+    after: Sequence[Resource | None]
     # What happens on machines once they are out of the list of nodes, and before the gate.
     between: Callable[[Resource], Sequence[Resource]]
     ca: Output[str]  # by which the API is known, PEM
+    door: ApiDoor | None  # where the API's name leads by a record of the stack's
 
 
 class Acceptance(ComponentResource):
@@ -64,7 +66,11 @@ class Acceptance(ComponentResource):
         )
         between = args.between(nodes)
         asked = outside.ask(
-            plan, ca=args.ca, stamp=self.attempt, opts=after(nodes, *between, parent=self)
+            plan,
+            args.door,
+            ca=args.ca,
+            stamp=self.attempt,
+            opts=after(nodes, *between, parent=self),
         )
         gate = converge(
             f"{plan.spec.cluster.name}-gate",
@@ -105,7 +111,13 @@ def _doors(plan: Plan) -> dict[str, str]:
     asked = [plan.vip] if plan.vip else []
     if plan.spec.front_doors.verify == "masters" and plan.endpoint not in asked:
         asked.append(plan.endpoint)
-    return {"DOORS": " ".join(asked)} if asked else {}
+    said = api_name.zone(plan.spec)
+    named = {}
+    # What a private zone holds is not known where the engine runs.
+    if said is not None and said.private:
+        addresses = " ".join(api_name.known(plan) or ())
+        named = {"API_NAME": api_name.name(plan.spec), "API_ADDRESSES": addresses}
+    return ({"DOORS": " ".join(asked)} if asked else {}) | named
 
 
 def plan_digest(plan: Plan) -> str:

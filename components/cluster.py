@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from pulumi import ComponentResource, Resource, ResourceOptions
 
-from components import node_list, retirement
+from components import api_name, node_list, retirement
 from components.acceptance import Acceptance, AcceptanceArgs
 from components.addons import Addons, AddonsArgs
 from components.away import decommission
 from components.etcd_member import EtcdMember, EtcdMemberArgs
 from components.etcd_snapshot import snapshot_first
 from components.ingress import end_tls
+from components.machines.api_door import ApiDoor
 from components.master import Master, MasterArgs
 from components.pki import Pki
 from components.prepared import Prepared, Scripts, bring_scripts, prepare
@@ -34,6 +35,7 @@ class ClusterArgs:
     files: Mapping[str, Mapping[str, File]]  # what nodes fetch, by architecture and name
     # Makes or finds the machine of a node, once another resource is done.
     machine: Callable[[Node, Resource | None], Machine]
+    api_door: Callable[[], ApiDoor | None]  # once every machine is registered
     pki: Pki
     before: Memory | None  # the last success; None: there was none yet
 
@@ -81,6 +83,8 @@ class Cluster(ComponentResource):
             first=first if args.before is None else last,
             last=last,
         )
+        self.door = args.api_door()
+        named = self._name_api(last)
         addons = self._addons(served)
         joinable, opened = self._workers(served, last)
         self.gate = acceptance.prove(
@@ -91,9 +95,15 @@ class Cluster(ComponentResource):
                 applied={node: prepared.applied for node, prepared in self._prepared.items()},
                 # The token too: only one phase runs on a machine, and the list waits for those
                 # that join by it. The last member: one on its own machine may come after masters.
-                after=(last, joinable, opened, *[*self._members.values()][-1:], *addons.applied),
+                # Whoever leaves does so once the API's name leads to others.
+                after=(
+                    *(last, named, joinable, opened),
+                    *[*self._members.values()][-1:],
+                    *addons.applied,
+                ),
                 between=self._out,
                 ca=args.pki.bundle("kubernetes"),
+                door=self.door,
             )
         )
         self.register_outputs({})
@@ -209,6 +219,19 @@ class Cluster(ComponentResource):
         )
         self._masters[node.name] = master.ready
         return master.ready
+
+    def _name_api(self, last: Resource) -> Resource | None:
+        if self.door is None:
+            return None
+        return api_name.lead(
+            self._plan,
+            self.door,
+            self._master_machine(),
+            identity=self._identity,
+            ca=self._args.pki.bundle("kubernetes"),
+            last=last,
+            parent=self,
+        )
 
     def _back(self, node: Node) -> Machine:
         """The machine once its node phase is done, which may have rebooted it."""

@@ -10,6 +10,7 @@ from pulumi_command import remote
 
 from components import last_applied
 from components.cluster import Cluster, ClusterArgs
+from components.machines.api_door import ApiDoor
 from components.pki import Pki
 from stacks import memory
 from stacks.certificates import ETCD_DOOR
@@ -31,7 +32,7 @@ def export(cluster: Cluster, args: ClusterArgs, before: Mapping[str, object] | N
     pulumi.export("readme", readme(plan))
     pulumi.export("endpoint", f"https://{plan.endpoint}")
     pulumi.export("loadBalancer", load_balancer(plan))
-    pulumi.export("dnsRecords", dns_records(plan))
+    pulumi.export("dnsRecords", dns_records(plan, cluster.door))
     pulumi.export("clusterId", args.pki.cluster_id)
     # Opens snapshots of etcd where no machine of the cluster is left.
     pulumi.export("backupKey", Output.secret(args.pki.backup_key()))
@@ -69,12 +70,13 @@ def readme(plan: Plan) -> str:
     )
 
 
-def dns_records(plan: Plan) -> list[dict[str, object]]:
-    """Records that the user makes; none where the config does not say so."""
+def dns_records(plan: Plan, door: ApiDoor | None) -> list[dict[str, object]]:
+    """Records of the API's name, which the user makes, or the stack; none where nobody looks."""
     if plan.spec.front_doors.dns == "none":
         return []
     name = plan.endpoint.rpartition(":")[0]
-    return [{"name": name, "type": "A", "values": list(plan.door_addresses)}]
+    values: object = Output.all(*door.addresses) if door else list(plan.door_addresses)
+    return [{"name": name, "type": "A", "values": values}]
 
 
 def load_balancer(plan: Plan) -> dict[str, object]:

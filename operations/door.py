@@ -1,7 +1,9 @@
 """`python -m operations.door`: looks from this computer at the door of clients outside.
 
 On stdin JSON: `door` (host:port), `limit_s`; `addresses` that its name may have, none where nobody
-looks; `ask` for /readyz there by the CA `ca` (PEM). Ends well once all that is asked for is so.
+looks, by records that the stack has `made` or the user; `ask` for /readyz there by the CA `ca`
+(PEM), `at` each of these addresses of a load balancer where its name does not lead there yet. Ends
+well once all that is asked for is so.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import ssl
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from http.client import HTTPException, HTTPSConnection
 
 _TRY_S = 10.0
@@ -25,13 +28,15 @@ def main() -> int:
     trouble = wait(lambda: leads_astray(host, wanted), limit_s=limit_s) if wanted else ""
     if trouble:
         print(f"ERROR {host}: {trouble}")
-        print(f"  do: make records of type A: {host} -> {', '.join(wanted)}; then run it again")
+        print(f"  do: {_record_way_out(host, wanted, made=bool(said.get('made')))}")
         return 1
-    trouble = wait(lambda: ask(door, str(said["ca"])), limit_s=limit_s) if said["ask"] else ""
-    if trouble:
-        print(f"ERROR {door}: API not ready in {limit_s:.0f} s; last answer: {trouble}")
-        print(f"  do: {_way_out(trouble)}; the stack's output loadBalancer lists the masters")
-        return 1
+    for address in (said.get("at") or [None]) if said["ask"] else []:
+        where = f"{door} at {address}" if address else door
+        trouble = wait(partial(ask, door, str(said["ca"]), at=address), limit_s=limit_s)
+        if trouble:
+            print(f"ERROR {where}: API not ready in {limit_s:.0f} s; last answer: {trouble}")
+            print(f"  do: {_way_out(trouble)}; the stack's output loadBalancer lists the masters")
+            return 1
     print(f"{door} leads to the API")
     return 0
 
@@ -59,13 +64,19 @@ def wait(look: Callable[[], str], *, limit_s: float) -> str:
         time.sleep(1)
 
 
-def ask(door: str, ca: str) -> str:
-    """What is wrong with this door now; empty: the API behind it is ready."""
+def ask(door: str, ca: str, *, at: str | None = None) -> str:
+    """What is wrong with this door now; empty: the API behind it is ready.
+
+    `at` is an address to dial in place of its name.
+    """
     host, _, port = door.rpartition(":")
     try:
         context = ssl.create_default_context(cadata=ca)
         connection = HTTPSConnection(host, int(port), timeout=_TRY_S, context=context)
         try:
+            if at is not None:
+                plain = socket.create_connection((at, int(port)), timeout=_TRY_S)
+                connection.sock = context.wrap_socket(plain, server_hostname=host)
             connection.request("GET", "/readyz")
             answer = connection.getresponse()
             text = answer.read(200).decode(errors="replace").strip()
@@ -74,6 +85,16 @@ def ask(door: str, ca: str) -> str:
     except (OSError, HTTPException) as error:
         return str(error) or type(error).__name__
     return "" if answer.status == 200 else f"HTTP {answer.status} {text}"
+
+
+def _record_way_out(host: str, wanted: Sequence[str], *, made: bool) -> str:
+    if made:
+        return (
+            "the stack has made the record; resolvers may know for up to 15 minutes that there was "
+            "none: run it again. Else see who answers for the domain: does the one above lead to "
+            "the zone, and does a zone of the same domain come before it here"
+        )
+    return f"make records of type A: {host} -> {', '.join(wanted)}; then run it again"
 
 
 def _way_out(trouble: str) -> str:

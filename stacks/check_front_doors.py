@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
 
-from stacks import ports
+from stacks import check_dns, ports
 from stacks.problems import Problem
 
 if TYPE_CHECKING:
@@ -133,6 +133,7 @@ def _unused(vip: VipSpec) -> Iterator[Problem]:
 
 def _dns(spec: Spec) -> Iterator[Problem]:
     """A name, and a port that answers at the addresses that it is to have."""
+    yield from check_dns.problems(spec)
     if spec.front_doors.dns == "none":
         return
     host, _, port = (spec.cluster.endpoint or "").partition(":")

@@ -18,6 +18,8 @@ IMAGE = re.compile(r"ami-[0-9a-f]{8,17}|[a-z0-9.:-]{1,63}/[A-Za-z0-9_./-]{1,100}
 TYPE = re.compile(r"[a-z][a-z0-9-]{1,30}(\.[a-z0-9-]{1,30})?")
 ROLE = re.compile(r"(projects/[a-z0-9.:-]+/|organizations/[0-9]+/)?roles/[A-Za-z0-9_.]{1,100}")
 ARN = re.compile(r"arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[A-Za-z0-9+=,.@_/-]{1,512}")
+AWS_ZONE = re.compile(r"Z[A-Z0-9]{1,31}")
+DNS_ZONE = re.compile(f"{AWS_ZONE.pattern}|{NAME.pattern}")
 AWS_ID = re.compile(r"(vpc|subnet)-[0-9a-f]{8,17}")
 
 
@@ -77,3 +79,8 @@ def policy(text: str) -> str:
 def aws_id(text: str) -> str:
     """ID of a VPC or of a subnet."""
     return _form(AWS_ID, text, "ID of a VPC or subnet", "subnet-0123456789abcdef0")
+
+
+def zone(text: str) -> str:
+    """A DNS zone that is there: ID of a hosted zone of Route 53, name of one of Cloud DNS."""
+    return _form(DNS_ZONE, text, "DNS zone", "Z0123456789ABCDEFGHIJ", "my-zone")

@@ -223,6 +223,11 @@ def short_name(cluster: str, what: str, *, limit: int) -> str:
     return f"{cluster[: limit - len(what) - 8].rstrip('-')}-{mark}-{what}"
 
 
+def zone_name(cluster: str, domain: str) -> str:
+    """Name of a DNS zone at Google, of at most 63 characters: one of its own for each domain."""
+    return short_name(cluster, f"zone-{hashlib.sha256(domain.encode()).hexdigest()[:6]}", limit=63)
+
+
 def _node_ports(spec: Spec) -> tuple[int, int]:
     said = spec.control_plane.api_server_args.get("service-node-port-range", "")
     found = re.fullmatch(r"([0-9]{1,5})-([0-9]{1,5})", said)

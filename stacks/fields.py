@@ -94,6 +94,7 @@ InstanceType = Annotated[
 ]
 ServiceRole = Annotated[str, AfterValidator(cloud_values.role), _text("role", cloud_values.ROLE)]
 PolicyArn = Annotated[str, AfterValidator(cloud_values.policy), _text("ARN", cloud_values.ARN)]
+ZoneId = Annotated[str, AfterValidator(cloud_values.zone), _text("zone", cloud_values.DNS_ZONE)]
 AwsId = Annotated[str, AfterValidator(cloud_values.aws_id), _text("ID", cloud_values.AWS_ID)]
 UpdateWord = Annotated[
     str,

@@ -9,12 +9,15 @@ from pydantic import Field
 from stacks.fields import (
     Cidr,
     DnsLabel,
+    DnsName,
     FilePath,
     Interface,
     Ipv4,
     Port,
+    ProjectId,
     Section,
     SubjectName,
+    ZoneId,
 )
 
 
@@ -73,6 +76,23 @@ class IngressSpec(Section):
     )
 
 
+class DnsZoneSpec(Section):
+    domain: DnsName = Field(description="domain of the zone; the name in cluster.endpoint is of it")
+    id: ZoneId | None = Field(
+        None,
+        description="zone that is there: at Google its name, on AWS its ID; default: a private one "
+        "is made, which the cluster's network alone sees",
+    )
+    private: bool = Field(
+        default=False,
+        description="only networks that belong to the zone see it; the record leads to private "
+        "addresses, and masters look the name up",
+    )
+    project: ProjectId | None = Field(
+        None, description="Google: project of the zone; default: that of the machines"
+    )
+
+
 class FrontDoorsSpec(Section):
     vip: VipSpec | None = Field(
         None, description="virtual IP: an address that outlives every single master"
@@ -88,9 +108,11 @@ class FrontDoorsSpec(Section):
         description="from where every up asks for the API at cluster.endpoint before it counts as "
         "done: here (the computer that runs pulumi), masters (the first of them), none",
     )
-    dns: Literal["unmanaged", "none"] = Field(
+    dns: Literal["managed", "unmanaged", "none"] = Field(
         "none",
-        description="unmanaged: the name in cluster.endpoint leads to the VIP, or by turns to the "
-        "masters; output dnsRecords says which records it needs, and every up looks at them; none: "
-        "nobody looks",
+        description="managed: the stack makes the record of the name in cluster.endpoint, in zone, "
+        "at Google Cloud or AWS; unmanaged: the name leads to the VIP, or by turns to the masters, "
+        "by records that you make as the output dnsRecords says; every up looks at them in both "
+        "cases; none: nobody looks",
     )
+    zone: DnsZoneSpec | None = Field(None, description="zone of the record with dns managed")

@@ -13,7 +13,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "components" / "scripts"
 NODE_PHASES = ("preflight", "node", "pki", "etcd-member", "master", "join", "vip", "ingress")
 CLUSTER_PHASES = (
     *("addon", "mint", "snapshot", "retire", "rotation"),
-    *("wave", "nodes", "gate", "etcd-absent"),
+    *("wave", "balancer", "nodes", "gate", "etcd-absent"),
 )
 # What a phase shares with some others but not with all.
 _SOURCED = re.compile(rb'^source "\$here/([a-z-]+\.sh)"$', re.MULTILINE)

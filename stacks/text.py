@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stacks import api_name
 from stacks.plan import Node, Plan
 
 
@@ -30,6 +31,8 @@ def plan(plan: Plan) -> str:
 
 def _records(plan: Plan) -> str:
     name = plan.endpoint.rpartition(":")[0]
+    if api_name.zone(plan.spec) is not None:
+        return f"record of type A that the stack makes: {name} -> {api_name.words(plan)}"
     return f"records of type A that you make: {name} -> {', '.join(plan.door_addresses)}"
 
 

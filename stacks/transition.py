@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stacks import cloud_edits, membership, memory, refusals, rotation, upgrades
+from stacks import api_name, cloud_edits, membership, memory, refusals, rotation, upgrades
 from stacks.memory import Memory, UnreadableMemoryError
 from stacks.plan import Plan
 from stacks.problems import Problem
@@ -86,6 +86,7 @@ def check(before: Memory | None, plan: Plan) -> Verdict:
         allowed=tuple(sorted(allowed)),
         warnings=(
             *cloud_edits.warnings_of(before, plan),
+            *api_name.warnings_of(before, plan),
             *(Problem("allow", f"`{word}` {text}") for word in idle),
         ),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from stacks import rollout_words, snapshots
+from stacks import api_name, rollout_words, snapshots
 from stacks.actions import Action, NodeChange, Wave, only
 from stacks.changes import Changes
 from stacks.memory import Memory
@@ -30,7 +30,8 @@ _MASTER = (
 
 def waves(before: Memory | None, plan: Plan, found: Changes) -> tuple[Wave, ...]:
     """The waves of an up, first to last; none when nothing is to be done."""
-    if not found.nodes and not found.addons and not found.program and found.comparable:
+    named = [*api_name.changed(before, plan), *api_name.deleted(before, plan)]
+    if not (found.nodes or found.addons or found.program or named) and found.comparable:
         return rollout_words.settings(before, plan)
     parts = _of_birth(plan, found) if before is None else _of_life(before, plan, found)
     return tuple(wave for wave in parts if wave.nodes or wave.lines)
@@ -66,6 +67,7 @@ def _of_birth(plan: Plan, found: Changes) -> Iterator[Wave]:
         checked="every node is Ready and has announced what it applied",
         abort="fewer workers; the next up joins them with a new token",
     )
+    yield _record(None, plan)
     yield _vip(found)
     yield _ingress(found)
     yield _gate(plan)
@@ -117,6 +119,7 @@ def _of_life(before: Memory, plan: Plan, found: Changes) -> Iterator[Wave]:
     yield from rollout_words.waves(
         before, plan, [node for node in changed if node.name not in controllers]
     )
+    yield _record(before, plan)
     yield from _list_of_nodes(found)
     yield Wave(
         title="decommissioned machines",
@@ -134,6 +137,14 @@ def _of_life(before: Memory, plan: Plan, found: Changes) -> Iterator[Wave]:
         nodes=only(found.of("leaving"), ["machine"]),
         checked="no process and no data of ours is left",
         abort="machines that no longer belong to the cluster; the next up goes on",
+    )
+    yield Wave(
+        title="name of the API that is given up, after the gate",
+        order="once",
+        nodes=(),
+        lines=tuple(api_name.deleted(before, plan)),
+        checked="its record is gone",
+        abort="the record is still there; the next up goes on",
     )
 
 
@@ -166,6 +177,19 @@ def _control_plane(plan: Plan, found: Changes, controllers: Collection[str]) -> 
         nodes=tuple(nodes),
         checked="; ".join(checks) or "each node's services are active",
         abort="the one in hand old or new, the others untouched and serving",
+    )
+
+
+def _record(before: Memory | None, plan: Plan) -> Wave:
+    serves = "the load balancer answers" if plan.balancer != "none" else "every master serves"
+    return Wave(
+        title="name of the API",
+        order="once",
+        nodes=(),
+        lines=tuple(api_name.changed(before, plan)),
+        checked=f"{serves} before the record leads there; then {api_name.TTL_S} s, for as long "
+        "resolvers keep the old one",
+        abort="the record as it was or as it is to be; whom both lead to serves",
     )
 
 

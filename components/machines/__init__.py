@@ -9,6 +9,7 @@ from typing import Protocol
 
 from pulumi import Input, Resource
 
+from components.machines.api_door import ApiDoor
 from components.remote import Machine
 from stacks.plan import Node, Plan
 
@@ -19,6 +20,9 @@ class Machines(Protocol):
     @property
     def api_address(self) -> Input[str] | None:
         """Address or name of the load balancer before the masters; None: the provider has none."""
+
+    def api_door(self) -> ApiDoor | None:
+        """Where the API's name leads, once every machine is registered; None: no record is made."""
 
     def machine(self, node: Node, after: Resource | None) -> Machine:
         """The machine of a node; `after` has to be done before it is made or used."""

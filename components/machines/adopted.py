@@ -22,6 +22,9 @@ class Adopted:
     def api_address(self) -> None:
         """No load balancer is made."""
 
+    def api_door(self) -> None:
+        """No record is made."""
+
     def machine(self, node: Node, after: Resource | None) -> Machine:
         """The machine of a node whose pool names hosts; `after` has to be done before it is used.
 

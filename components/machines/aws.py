@@ -8,12 +8,14 @@ import pulumi_aws as aws
 from pulumi import ComponentResource, Input, InvokeOptions, Output, Resource, ResourceOptions
 from pulumi_command import remote
 
+from components.machines.api_door import ApiDoor
 from components.machines.aws_balancer import Balancer
 from components.machines.aws_doors import Doors
 from components.machines.aws_network import Network
+from components.machines.aws_record import Record
 from components.machines.cloud import Keys
 from components.remote import Machine
-from stacks import clouds
+from stacks import api_name, clouds
 from stacks.plan import Node, Plan
 
 _BASTION_TYPE, _BASTION_DISK_GIB = "t3.micro", 10
@@ -44,6 +46,7 @@ class Aws(ComponentResource):
         self._own = ResourceOptions(parent=self, provider=provider)
         self._asked = InvokeOptions(parent=self, provider=provider)
         self._images: dict[str, Input[str]] = {}
+        self._public: dict[str, Input[str]] = {}  # addresses of the masters, by name
         self._keys = Keys(name, self)
         self._network = Network(plan, opts=self._own)
         self._doors = Doors(plan, self._network, opts=self._own)
@@ -64,6 +67,21 @@ class Aws(ComponentResource):
     def api_address(self) -> Input[str] | None:
         """Address or name of the load balancer; None: there is none."""
         return self._balancer.address
+
+    def api_door(self) -> ApiDoor | None:
+        """Where the API's name leads, once every machine is registered; None: no record is made."""
+        said = api_name.zone(self._plan.spec)
+        if said is None:
+            return None
+        record = Record(self._plan, said, self._network, opts=self._own, asked=self._asked)
+        addresses = self._balancer.addresses or [*(api_name.known(self._plan) or ())]
+        if not addresses:
+            addresses = [self._public[node.name] for node in self._plan.masters]
+        return ApiDoor(
+            addresses=addresses,
+            parts=self._balancer.parts,
+            record=lambda after: record.make(addresses, self._balancer.balancer, after),
+        )
 
     def machine(self, node: Node, after: Resource | None) -> Machine:
         """The instance of a node; `after` has to be done before it is made."""
@@ -99,9 +117,11 @@ class Aws(ComponentResource):
                 stop_instance_before_detaching=True,
                 opts=ResourceOptions.merge(self._own, ResourceOptions(delete_before_replace=True)),
             )
+        public = self._public_address(name, instance) if self._through is None else None
         if node.is_master:
             self._balancer.add(node)
-        public = self._public_address(name, instance) if self._through is None else None
+            if public:
+                self._public[node.name] = public.public_ip
         return self._keys.machine(
             node,
             address=public.public_ip if public else node.address,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pulumi_aws as aws
-from pulumi import Input, Output, ResourceOptions
+from pulumi import Input, Output, Resource, ResourceOptions
 
 from components.machines.aws_doors import Doors
 from components.machines.aws_network import Network
@@ -21,6 +21,9 @@ class Balancer:
         self, plan: Plan, network: Network, doors: Doors, *, opts: ResourceOptions
     ) -> None:
         self.address: Input[str] | None = None
+        self.balancer: aws.lb.LoadBalancer | None = None
+        self.addresses: list[Input[str]] = []  # IPv4, one in each zone
+        self.parts: list[Resource] = []  # all there before it serves
         self._plan, self._opts, self._name = plan, opts, plan.spec.cluster.name
         self._targets: aws.lb.TargetGroup | None = None
         if plan.balancer == "none":
@@ -29,7 +32,7 @@ class Balancer:
         self._targets = self._target_group(name, network)
         external = plan.balancer == "external"
         mappings = self._external(network) if external else self._internal(network)
-        balancer = aws.lb.LoadBalancer(
+        self.balancer = balancer = aws.lb.LoadBalancer(
             f"{self._name}-api-{plan.balancer}",
             name=name,
             load_balancer_type="network",
@@ -40,7 +43,7 @@ class Balancer:
             tags=clouds.tags(plan, name),
             opts=opts,
         )
-        aws.lb.Listener(
+        listener = aws.lb.Listener(
             f"{self._name}-api-{plan.balancer}-listener",
             load_balancer_arn=balancer.arn,
             port=API_PORT,
@@ -52,20 +55,24 @@ class Balancer:
             tags=clouds.tags(plan, name),
             opts=opts,
         )
-        inner = clouds.balancer_addresses(plan.spec)[0]
-        self.address = balancer.dns_name if external else Output.from_input(inner)
+        self.parts.append(listener)
+        inner = clouds.balancer_addresses(plan.spec)
+        if not external:
+            self.addresses += inner
+        self.address = balancer.dns_name if external else Output.from_input(inner[0])
 
     def add(self, node: Node) -> None:
         """Make a master a target, by its address, which outlives its machine."""
         if self._targets is None:
             return
-        aws.lb.TargetGroupAttachment(
+        target = aws.lb.TargetGroupAttachment(
             f"{self._name}-{node.name}-balanced-{self._plan.balancer}",
             target_group_arn=self._targets.arn,
             target_id=node.address,
             port=API_PORT,
             opts=self._opts,
         )
+        self.parts.append(target)
 
     def _target_group(self, name: str, network: Network) -> aws.lb.TargetGroup:
         return aws.lb.TargetGroup(
@@ -112,6 +119,7 @@ class Balancer:
                 tags=clouds.tags(self._plan, name),
                 opts=self._opts,
             )
+            self.addresses.append(address.public_ip)
             out.append(
                 aws.lb.LoadBalancerSubnetMappingArgs(
                     subnet_id=network.public[zone], allocation_id=address.allocation_id

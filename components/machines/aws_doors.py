@@ -8,7 +8,7 @@ import pulumi_aws as aws
 from pulumi import Resource, ResourceOptions
 
 from components.machines.aws_network import Network
-from stacks import clouds
+from stacks import api_name, clouds
 from stacks.clouds import Group, Rule
 from stacks.plan import Plan
 from stacks.ports import API_PORT
@@ -37,6 +37,14 @@ class Doors:
         cloud = clouds.of_plan(self._plan)
         for text in cloud.api_from or cloud.ssh_from:
             self._ingress(f"balancer-from-{_word(text)}", group, API_PORT, cidr_ipv4=text)
+        if api_name.zone(self._plan.spec) is not None and self._plan.balancer == "internal":
+            # One of them asks whether it serves, before the API's name leads there.
+            self._ingress(
+                "balancer-from-masters",
+                group,
+                API_PORT,
+                referenced_security_group_id=self.groups["master"].id,
+            )
         self._ingress(
             "api-from-balancer",
             self.groups["master"],

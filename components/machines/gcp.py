@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pulumi_gcp as gcp
-from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
+from pulumi import ComponentResource, Input, InvokeOptions, Output, Resource, ResourceOptions
 from pulumi_command import remote
 
+from components.machines.api_door import ApiDoor
 from components.machines.cloud import Keys
 from components.machines.gcp_balancer import HEALTH_CHECKS, Balancer
 from components.machines.gcp_network import Network
+from components.machines.gcp_record import Record
 from components.remote import Machine
-from stacks import clouds
+from stacks import api_name, clouds
 from stacks.clouds import Rule
 from stacks.plan import Node, Plan
 
@@ -42,6 +44,8 @@ class Gcp(ComponentResource):
             opts=ResourceOptions(parent=self),
         )
         self._own = ResourceOptions(parent=self, provider=provider)
+        self._asked = InvokeOptions(parent=self, provider=provider)
+        self._public: dict[str, Input[str]] = {}  # addresses of the masters, by name
         self._labels = {"kube-ha-cluster": name, **said.labels}
         self._keys = Keys(name, self)
         self._network = Network(name, said, opts=self._own)
@@ -58,6 +62,30 @@ class Gcp(ComponentResource):
     def api_address(self) -> Input[str] | None:
         """Address of the load balancer; None: there is none."""
         return self._balancer.address
+
+    def api_door(self) -> ApiDoor | None:
+        """Where the API's name leads, once every machine is registered; None: no record is made."""
+        said = api_name.zone(self._plan.spec)
+        if said is None:
+            return None
+        record = Record(
+            self._plan,
+            said,
+            self._network,
+            labels=self._labels,
+            opts=self._own,
+            asked=self._asked,
+        )
+        addresses: list[Input[str]] = [*(api_name.known(self._plan) or ())]
+        if self._balancer.address is not None:
+            addresses = [self._balancer.address]
+        elif not addresses:
+            addresses = [self._public[node.name] for node in self._plan.masters]
+        return ApiDoor(
+            addresses=addresses,
+            parts=self._balancer.parts,
+            record=lambda after: record.make(addresses, after),
+        )
 
     def machine(self, node: Node, after: Resource | None) -> Machine:
         """The instance of a node; `after` has to be done before it is made."""
@@ -91,6 +119,8 @@ class Gcp(ComponentResource):
         )
         if node.is_master:
             self._balancer.add(node, instance)
+            if public:
+                self._public[node.name] = public.address
         return self._keys.machine(
             node,
             address=public.address if public else node.address,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pulumi_gcp as gcp
-from pulumi import Input, ResourceOptions
+from pulumi import Input, Resource, ResourceOptions
 
 from components.machines.gcp_network import Network
 from stacks import clouds
@@ -33,6 +33,7 @@ class Balancer:
         opts: ResourceOptions,
     ) -> None:
         self.address: Input[str] | None = None
+        self.parts: list[Resource] = []  # all there before it serves
         self._name, self._opts = name, opts
         self._groups: dict[str, gcp.compute.InstanceGroup] = {}
         if plan.balancer == "none" or plan.spec.machines.gcp is None:
@@ -60,7 +61,7 @@ class Balancer:
         group = self._groups.get(node.zone or "")
         if group is None:
             return
-        gcp.compute.InstanceGroupMembership(
+        membership = gcp.compute.InstanceGroupMembership(
             f"{self._name}-{node.name}-balanced",
             instance=instance.self_link,
             instance_group=group.name,
@@ -74,6 +75,7 @@ class Balancer:
                 ),
             ),
         )
+        self.parts.append(membership)
 
     def _service(self, kind: clouds.Balancer) -> gcp.compute.RegionBackendService:
         name = f"{self._name}-api-{kind}"
@@ -115,7 +117,7 @@ class Balancer:
         labels: Mapping[str, str],
     ) -> str:
         name = f"{self._name}-api-internal"
-        gcp.compute.ForwardingRule(
+        rule = gcp.compute.ForwardingRule(
             name,
             name=name,
             region=self._region,
@@ -130,6 +132,7 @@ class Balancer:
             labels=labels,
             opts=self._opts,
         )
+        self.parts.append(rule)
         return address
 
     def _external(
@@ -144,7 +147,7 @@ class Balancer:
             labels=labels,
             opts=self._opts,
         )
-        gcp.compute.ForwardingRule(
+        rule = gcp.compute.ForwardingRule(
             name,
             name=name,
             region=self._region,
@@ -156,5 +159,6 @@ class Balancer:
             labels=labels,
             opts=self._opts,
         )
+        self.parts.append(rule)
         address: Input[str] = public.address
         return address

@@ -45,6 +45,9 @@ class Lab(ComponentResource):
     def api_address(self) -> None:
         """No load balancer is made."""
 
+    def api_door(self) -> None:
+        """No record is made."""
+
     def machine(self, node: Node, after: Resource | None) -> Machine:
         """The container of a node; `after` has to be done before it is made.
 

@@ -3,7 +3,8 @@
 # every node, Service, NodePort, DNS. Runs on a master, last of all; `make verify` runs it at any time.
 # Values: PLAN (hash of the whole plan; makes every change pass through here), NODES (how many), MANIFEST (test objects), NETWORK (1: plugin is ours),
 #   NAMESPACE, NAME, PORT (of the test pods and their Service), DNS_DOMAIN, REACH (how many neighbours each node tries; all when there are fewer nodes), DEPLOYMENTS (words "namespace/kind/name" that must be rolled out),
-#   DOORS (words "host:port" by which clients outside reach the API; may be empty),
+#   DOORS (words "host:port" by which clients outside reach the API; may be empty), API_NAME, API_ADDRESSES (a name that only machines of the network
+#   know, and the addresses that it may lead to; may be empty),
 #   APPLIED (what every node announces; given at the end of an update, not by hand).
 SOCKET=/run/kube-ha-gate.sock
 
@@ -93,6 +94,28 @@ check_doors() {
   if [[ -n ${DOORS:-} ]]; then log "the API answers at $DOORS"; fi
 }
 
+check_name() {
+  # shellcheck disable=SC2034 # read by die
+  local HINT="see that the private zone of that name belongs to this machine's network, and that the network's own resolver is asked: resolvectl status; getent ahostsv4 ${API_NAME:-}"
+  if [[ -n ${API_NAME:-} ]]; then wait_for 120 "$API_NAME leading to $API_ADDRESSES" leads_there; fi
+}
+
+# A master that has just come may not be among its addresses yet; one that has gone must not.
+leads_there() { # API_NAME leads to some of API_ADDRESSES, and nowhere else
+  local found address
+  found=$(timeout 10 getent ahostsv4 "$API_NAME" | awk '{ print $1 }' | sort -u)
+  if [[ -z $found ]]; then
+    printf 'no address of it is known on %s\n' "$NODE"
+    return 1
+  fi
+  for address in $found; do
+    if [[ " $API_ADDRESSES " != *" $address "* ]]; then
+      printf 'it leads to %s too, where no client belongs\n' "$address"
+      return 1
+    fi
+  done
+}
+
 machine_ids() {
   local twice
   twice=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.status.nodeInfo.machineID}{"\n"}{end}' | sort | uniq -d)
@@ -107,6 +130,7 @@ main() {
   wait_for 60 "API ready" kubectl_admin get --raw /readyz
   check_api
   check_doors
+  check_name
   machine_ids
   if [[ $NETWORK == 1 ]]; then
     rolled_out

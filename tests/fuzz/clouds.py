@@ -37,6 +37,28 @@ def pool(dice: Dice, provider: str, arch: str) -> dict[str, object]:
     return own
 
 
+def named(dice: Dice, raw: dict[str, object]) -> None:
+    """A record of the API's name, which is among the names of its zone."""
+    machines, cluster = raw["machines"], raw["cluster"]
+    assert isinstance(machines, dict)
+    assert isinstance(cluster, dict)
+    provider = machines["provider"]
+    own = machines[provider]
+    zone: dict[str, object] = {"domain": "example.com"}
+    if dice.chance(30):
+        zone |= {"domain": "k8s.test", "private": True}
+    elif dice.chance(20):
+        own["apiLoadBalancer"] = "external"
+    elif own.get("access") == "public":
+        own.setdefault("apiLoadBalancer", "none")
+    if not zone.get("private") or dice.chance(30):
+        zone["id"] = "my-zone" if provider == "gcp" else "Z0123456789"
+        if provider == "gcp" and dice.chance(30):
+            zone["project"] = "the-dns-project"
+    cluster["endpoint"] = f"api.{zone['domain']}"
+    raw["frontDoors"] = {"dns": "managed", "zone": zone}
+
+
 def _zones(provider: str) -> list[str]:
     mark = "-" if provider == "gcp" else ""
     return [f"{_REGIONS[provider]}{mark}{zone}" for zone in "abc"]

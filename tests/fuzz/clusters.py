@@ -56,6 +56,8 @@ def right(dice: Dice) -> Config:
     for key in sections():
         if dice.chance(30):
             raw[key] = draws.field(dice, Spec, key)
+    if provider in ("gcp", "aws") and dice.chance(40):
+        clouds.named(dice, raw)
     if dice.chance(20):
         raw["sshPrivateKey"] = {"secure": breakage.MARK}
     return raw

@@ -193,6 +193,11 @@ def _hosts(dice: Dice, _: Draw) -> object:
     return ["shop.example.com", "*.example.com"][: dice.between(1, 2)]
 
 
+def _domain(dice: Dice, by_type: Draw) -> object:
+    """That of the names at which clusters are reached (corpus.py, clusters.py)."""
+    return "example.com" if dice.chance(80) else by_type(dice)
+
+
 def _canary(dice: Dice, _: Draw) -> object:
     if dice.chance(50):
         return {"count": dice.between(1, 3)}
@@ -208,6 +213,7 @@ def _waves(dice: Dice, _: Draw) -> object:
 _BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
     ("AuditSpec", "policy"): _policy,
     ("ControlPlaneSpec", "admission_plugins"): _plugins,
+    ("DnsZoneSpec", "domain"): _domain,
     ("EtcdDoorSpec", "pools"): _one_pool,
     ("IngressSpec", "hosts"): _hosts,
     ("IngressSpec", "pools"): _one_pool,

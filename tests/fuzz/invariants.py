@@ -8,7 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from stacks import certificates, desired, membership, memory, quorum, report, transition
+from stacks import (
+    api_name,
+    certificates,
+    clouds,
+    desired,
+    membership,
+    memory,
+    quorum,
+    report,
+    transition,
+)
 from stacks.actions import Kind
 from stacks.memory import Memory
 from stacks.plan import Node, Plan, plan
@@ -39,6 +49,7 @@ def of_plan(raw: Raw, made: Plan) -> Memory:
     """A plan stands on its own; returns what will be remembered of it."""
     _names_and_addresses(made)
     _written_otherwise(raw, made)
+    _name_of_the_api(made)
     kept = json.dumps(memory.of(made))
     assert MARK not in kept + repr(made)
     remembered = memory.read(json.loads(kept))
@@ -47,6 +58,19 @@ def of_plan(raw: Raw, made: Plan) -> Memory:
     assert verdict.allowed == ()
     assert len(verdict.warnings) == len(made.spec.allow)
     return remembered
+
+
+def _name_of_the_api(made: Plan) -> None:
+    """A record of the stack's is in its zone, and leads to masters or to their load balancer."""
+    zone = api_name.zone(made.spec)
+    if zone is None:
+        return
+    assert f".{api_name.name(made.spec)}".endswith(f".{zone.domain}")
+    found = api_name.known(made)
+    masters = tuple(node.address for node in made.masters)
+    assert found in (None, masters, clouds.balancer_addresses(made.spec))
+    assert found != ()
+    assert (made.balancer == "none") == (api_name.lead(made) != "balancer")
 
 
 def _written_otherwise(raw: Raw, made: Plan) -> None:

@@ -35,6 +35,10 @@ _REPLACING = {
     "aws:ec2/vpc:Vpc": {"cidrBlock"},
     "aws:lb/loadBalancer:LoadBalancer": {"name", "internal", "loadBalancerType"},
     "aws:lb/targetGroup:TargetGroup": {"name", "port", "protocol", "targetType", "vpcId"},
+    "gcp:dns/recordSet:RecordSet": {"name", "managedZone", "project"},
+    "gcp:dns/managedZone:ManagedZone": {"name", "dnsName", "visibility"},
+    "aws:route53/record:Record": {"name", "type", "zoneId", "setIdentifier"},
+    "aws:route53/zone:Zone": {"name"},
     "aws:lb/targetGroupAttachment:TargetGroupAttachment": {"targetGroupArn", "targetId", "port"},
 }  # fmt: skip
 
@@ -74,6 +78,7 @@ def created(kind: str, inputs: Properties) -> tuple[str, Properties]:
         "allocationId": f"eipalloc-{mark[:17]}",
         "dnsName": f"{name}.elb.eu-central-1.amazonaws.com",
         "defaultSecurityGroupId": f"sg-{mark[:17]}",
+        "zoneId": f"Z{mark[:20].upper()}",
     }
     return number, {**made, **inputs}
 
@@ -368,6 +373,69 @@ def _aws_placement(given: Given) -> Iterator[str]:
         yield "strategy"
 
 
+_DNS_LABELS = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+")
+
+
+def _gcp_record(given: Given) -> Iterator[str]:
+    """Cloud DNS: names are fully qualified, with a dot at the end; one of rrdatas and routingPolicy."""
+    if not _DNS_LABELS.fullmatch(str(given.get("name"))):
+        yield f"name {given.get('name')!r}"
+    values = given.get("rrdatas") or []
+    assert isinstance(values, list)
+    if bool(values) == bool(given.get("routingPolicy")):
+        yield "one of rrdatas and routingPolicy"
+    yield from _addresses(given.get("type"), values)
+    if values and not given.get("ttl"):
+        yield "no ttl"
+
+
+def _gcp_zone(given: Given) -> Iterator[str]:
+    """A private zone is seen by networks, told as projects/<project>/global/networks/<name> or a URL."""
+    if not _DNS_LABELS.fullmatch(str(given.get("dnsName"))):
+        yield f"dnsName {given.get('dnsName')!r}"
+    config = given.get("privateVisibilityConfig") or {}
+    assert isinstance(config, dict)
+    networks = _list(config, "networks")
+    if (given.get("visibility") == "private") != bool(networks):
+        yield "networks go with visibility private"
+    for network in networks:
+        if not re.match(r"(https://.*/)?projects/[^/]+/", str(network.get("networkUrl"))):
+            yield f"networkUrl {network.get('networkUrl')!r}"
+
+
+def _aws_record(given: Given) -> Iterator[str]:
+    """Exactly one of records, which need a ttl, and alias, which has none; the name within 255 octets."""
+    values, aliases = given.get("records") or [], _list(given, "aliases")
+    assert isinstance(values, list)
+    if bool(values) == bool(aliases):
+        yield "one of records and aliases"
+    if bool(values) != (given.get("ttl") is not None):
+        yield "ttl goes with records"
+    if len(aliases) > 1:
+        yield "one alias"
+    yield from _addresses(given.get("type"), values)
+    if not _DNS_LABELS.fullmatch(f"{given.get('name')}."):
+        yield f"name {given.get('name')!r}"
+    if given.get("allowOverwrite"):
+        yield "somebody else's record would be lost"
+
+
+def _aws_zone(given: Given) -> Iterator[str]:
+    """A zone without a VPC is public; `delegationSetId` excludes VPCs."""
+    if not _list(given, "vpcs"):
+        yield "a public zone"
+    if given.get("delegationSetId") or given.get("forceDestroy"):
+        yield "delegationSetId, forceDestroy"
+
+
+def _addresses(kind: Value, values: list[Value]) -> Iterator[str]:
+    four = r"([0-9]{1,3}\.){3}[0-9]{1,3}"
+    if kind != "A" or [value for value in values if not re.fullmatch(four, str(value))]:
+        yield f"{values} for type {kind}"
+    if len(set(map(str, values))) != len(values):
+        yield f"{values}: one of them twice"
+
+
 def _list(given: Given, key: str) -> list[dict[str, Value]]:
     found = given.get(key) or []
     assert isinstance(found, list)
@@ -384,6 +452,12 @@ _RULES: list[tuple[str, Callable[[Given], Iterator[str]]]] = [
     (r"gcp:compute/regionBackendService:.*", _gcp_service),
     (r"gcp:compute/regionHealthCheck:.*", _gcp_check),
     (r"gcp:serviceaccount/account:.*", _gcp_account),
+    (r"gcp:dns/managedZone:.*", _gcp_name),
+    (r"gcp:dns/managedZone:.*", _gcp_labels),
+    (r"gcp:dns/managedZone:.*", _gcp_zone),
+    (r"gcp:dns/recordSet:.*", _gcp_record),
+    (r"aws:route53/record:.*", _aws_record),
+    (r"aws:route53/zone:.*", _aws_zone),
     (r"aws:vpc/securityGroup(In|E)gressRule:.*", _aws_rule),
     (r"aws:ec2/instance:.*", _aws_instance),
     (r"aws:ebs/volume:.*", _aws_volume),

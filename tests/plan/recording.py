@@ -54,6 +54,14 @@ class Engine:
         }
     )
 
+    # DNS zones that are there, by ID or name: domain, and whether it is a private one.
+    zones: Mapping[str, tuple[str, bool]] = field(
+        default_factory=lambda: {
+            **dict.fromkeys(["Z0123456789", "my-zone"], ("example.com", False)),
+            **dict.fromkeys(["Z9876543210", "my-inner"], ("example.com", True)),
+        }
+    )
+
     def fork(self) -> Engine:
         """The same stack, to be led another way."""
         return replace(self, resources=dict(self.resources), outputs=dict(self.outputs))
@@ -161,16 +169,26 @@ class _Monitor(mocks.MockMonitor):
     def Invoke(  # noqa: N802
         self, request: resource_pb2.ResourceInvokeRequest
     ) -> resource_pb2.ResourceInvokeResponse:
-        """What a provider is asked: the newest image of an owner, by architecture."""
-        if request.tok != "aws:ec2/getAmi:getAmi":
-            raise NotImplementedError(request.tok)
+        """What a provider is asked."""
         asked = decode(request.args)
-        wanted = str(plain(asked["filters"]))
-        (image,) = [image for arch, image in self._engine.images.items() if f"'{arch}'" in wanted]
         answer = resource_pb2.ResourceInvokeResponse()
         # Its name is a word of Python.
-        getattr(answer, "return").CopyFrom(encode({**asked, "id": image}))
+        getattr(answer, "return").CopyFrom(encode({**asked, **self._found(request.tok, asked)}))
         return answer
+
+    def _found(self, token: str, asked: Properties) -> Properties:
+        """The newest image of an owner, by architecture; a DNS zone, by ID or name."""
+        if token == "aws:ec2/getAmi:getAmi":
+            wanted = str(plain(asked["filters"]))
+            images = self._engine.images.items()
+            (image,) = [image for arch, image in images if f"'{arch}'" in wanted]
+            return {"id": image}
+        domain, private = self._engine.zones[str(asked.get("zoneId") or asked["name"])]
+        if token == "aws:route53/getZone:getZone":
+            return {"name": domain, "privateZone": private}
+        if token == "gcp:dns/getManagedZone:getManagedZone":
+            return {"dnsName": f"{domain}.", "visibility": "private" if private else "public"}
+        raise NotImplementedError(token)
 
     def ReadResource(  # noqa: N802
         self, request: resource_pb2.ReadResourceRequest

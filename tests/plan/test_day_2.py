@@ -14,7 +14,7 @@ from stacks import memory, report, transition
 from stacks.report import Report
 from tests.plan.registration import Run
 from tests.plan.settled import Stacks, assert_exactly
-from tests.unit.configs import adopted, host_key, lab, planned
+from tests.unit.configs import adopted, gcp, host_key, lab, planned
 
 PAGE = Path(__file__).parents[2] / "docs" / "day-2.md"
 MASTERS = frozenset({"master-1", "master-2", "master-3"})
@@ -33,6 +33,7 @@ class Row:
     before: Edit = field(default_factory=dict)
     named: frozenset[str] = frozenset()  # of the cluster: what the page says that preview shows
     given: bool = False  # on adopted machines
+    cloud: bool = False  # at Google
 
 
 def states(**said: str) -> Edit:
@@ -51,6 +52,12 @@ FIVE = {"pools.master.count": 5}
 VIP = {"frontDoors.vip": {"address": "10.92.0.5"}}
 INGRESS = {**VIP, "frontDoors.ingress": {"hosts": ["shop.example.com"]}}
 HOSTS = {**VIP, "frontDoors.ingress": {"hosts": ["shop.example.com", "*.blog.example.com"]}}
+
+NAMED = {"cluster.endpoint": "api.example.com"}
+RECORD = {
+    **NAMED,
+    "frontDoors": {"dns": "managed", "zone": {"domain": "example.com", "id": "my-zone"}},
+}
 
 ROWS: dict[str, list[Row]] = {
     "add a worker": [
@@ -123,6 +130,10 @@ ROWS: dict[str, list[Row]] = {
         Row(edit=VIP, touched=MASTERS, named=GATE | {"master-1-node", "master-1-master-keys", "master-1-master", "master-1-vip"}),
         Row(before=VIP, edit={}, touched=MASTERS, named=GATE | {"master-1-node", "master-1-master-keys", "master-1-vip"}),
     ],
+    "have the stack make the API's DNS record, or take it away": [
+        Row(before=NAMED, edit=RECORD, touched=names(), named=GATE | {"api-name", "api-name-known", "door"}, cloud=True),
+        Row(before=RECORD, edit=NAMED, touched=names(), named=GATE | {"api-name", "api-name-known", "door"}, cloud=True),
+    ],
     "end TLS for what runs in the cluster": [
         Row(before=VIP, edit=INGRESS, touched=MASTERS, named=GATE | {"master-1-ingress", "master-1-ingress-own"}),
         Row(before=INGRESS, edit=HOSTS, touched=MASTERS, named=GATE | {"master-1-ingress", "master-1-ingress-own"}),
@@ -185,11 +196,11 @@ def test_every_row_of_the_page_has_its_edits_here() -> None:
 def test_a_row_changes_what_the_page_says_and_the_words_name_the_same_nodes(
     stacks: Stacks, row: Row
 ) -> None:
-    make = adopted if row.given else lab
+    make = gcp if row.cloud else adopted if row.given else lab
     before, after = make(row.before), make(row.edit)
     engine, _ = stacks.settled(before)
     run = engine.up(after)
-    cluster = "prod" if row.given else "dev"
+    cluster = "prod" if row.given or row.cloud else "dev"
     assert nodes_of(run, cluster) == set(row.touched)
     changed = {change.name for change in run.changes}
     assert {f"{cluster}-{name}" for name in row.named} <= changed

@@ -146,14 +146,14 @@ def test_records_that_the_user_makes_lead_to_the_vip_or_to_the_masters(stacks: S
     asked = json.loads(run.named("dev-door").text("stdin"))
     masters = ["10.92.0.11", "10.92.0.12", "10.92.0.13"]
     assert (asked["ask"], asked["addresses"]) == (False, masters)
-    assert dns_records(plan(load(lab(named)))) == [
+    assert dns_records(plan(load(lab(named))), None) == [
         {"name": "api.example.com", "type": "A", "values": masters}
     ]
     vip = {"dns": "unmanaged", "vip": {"address": "10.92.0.5"}}
     by_vip = plan(load(lab({"cluster.endpoint": "api.example.com:8443", "frontDoors": vip})))
-    assert dns_records(by_vip)[0]["values"] == ["10.92.0.5"]
+    assert dns_records(by_vip, None)[0]["values"] == ["10.92.0.5"]
     assert "api.example.com -> 10.92.0.5\n" in text.plan(by_vip)
-    assert dns_records(plan(load(lab()))) == []
+    assert dns_records(plan(load(lab())), None) == []
 
 
 TLS: dict[str, object] = {**VIP, "frontDoors.ingress": {"hosts": ["shop.example.com"]}}

@@ -159,3 +159,47 @@ def test_preflight_of_our_own_node_looks_only_when_asked(
     )
     out = shell.run(code, phase="preflight", values={"PORTS": "6443", "REPORT": report})
     assert ("looked" in out) == looked
+
+
+NAMED = {**VALUES, "API_NAME": "api.k8s.internal", "API_ADDRESSES": "10.20.0.11 10.20.0.12"}
+ONCE = 'wait_for() { local what=$2; shift 2; "$@" || die "$what: $("$@")"; }; check_name'
+
+
+def test_a_name_that_only_the_network_knows_leads_to_masters_alone(shell: Shell) -> None:
+    listed = "10.20.0.11 STREAM api\n10.20.0.11 DGRAM\n"
+    shell.stub("getent", f"printf '{listed}'")
+    shell.run("check_name", phase="gate", values=NAMED)
+    assert shell.calls == ["getent ahostsv4 api.k8s.internal"]
+    shell.stub("getent", f"printf '{listed}10.20.0.13 STREAM\n'")
+    out = shell.run(ONCE, phase="gate", values=NAMED, fails=True)
+    assert "api.k8s.internal leading to 10.20.0.11 10.20.0.12: it leads to 10.20.0.13 too" in out
+    shell.stub("getent", "exit 2")
+    out = shell.run(ONCE, phase="gate", values=NAMED, fails=True)
+    assert "no address of it is known on master-1" in out
+    assert "do: see that the private zone of that name belongs to this machine's network" in out
+
+
+def test_nobody_looks_up_a_name_that_is_known_elsewhere(shell: Shell) -> None:
+    shell.stub("getent")
+    shell.run("check_name", phase="gate", values=VALUES)
+    assert shell.calls == []
+
+
+BALANCER = {"DOORS": "10.20.0.5:6443 10.20.16.5:6443", "LIMIT": "1"}
+
+
+def test_a_load_balancer_serves_when_each_of_its_addresses_does(shell: Shell) -> None:
+    shell.stub("curl")
+    out = shell.run("main", phase="balancer", values=BALANCER)
+    assert "the load balancer serves at 10.20.0.5:6443 10.20.16.5:6443" in out
+    asked = [call.rpartition(" ")[2] for call in shell.calls]
+    assert asked == ["https://10.20.0.5:6443/readyz", "https://10.20.16.5:6443/readyz"]
+    assert not (shell.folder / "lock").exists()
+
+
+def test_one_that_does_not_is_named_with_what_to_do(shell: Shell) -> None:
+    shell.stub("curl", '[[ $* != *10.20.16.5* ]] || { echo "connection refused"; exit 7; }')
+    out = shell.run("main", phase="balancer", values=BALANCER, fails=True)
+    assert "API ready at 10.20.16.5:6443 not seen in 1 s" in out
+    assert "connection refused" in out
+    assert "do: see that the load balancer has every master as a target" in out

@@ -24,6 +24,7 @@ TOPOLOGIES = {
     "Pulumi.staging.yaml": (3, 3, 1),
     "adopted.yaml": (3, 3, 2),
     "aws.yaml": (3, 3, 3),
+    "dns.yaml": (3, 3, 3),
     "gcp.yaml": (3, 3, 3),
     "separate-etcd.yaml": (3, 2, 1),
     "single.yaml": (1, 1, 1),
