@@ -54,8 +54,8 @@ restore: engine ## etcd of STACK anew, by SNAPSHOT=file or FROM=node that has da
 preflight: python ## look at every machine of STACK (dev) and list all its problems; changes nothing
 	@bash ci/ssh-key.sh $(PY) -m operations.preflight $(S)
 
-cloud-acceptance: engine ## steps of a throwaway cluster on PROVIDER (gcp, aws); done with SPEND_MONEY=1, PROJECT, SSH_FROM; FROM=step
-	@$(PY) -m operations.cloud_acceptance $(PROVIDER) $(if $(PROJECT),--project "$(PROJECT)") $(if $(SSH_FROM),--ssh-from "$(SSH_FROM)") $(if $(SPEND_MONEY),--spend-money) $(if $(FROM),--from "$(FROM)")
+cloud-acceptance: engine ## steps of a throwaway cluster on PROVIDER (gcp, aws); done with SPEND_MONEY=1, PROJECT, SSH_FROM; DOMAIN and ZONE for DNS; FROM=step
+	@$(PY) -m operations.cloud_acceptance $(PROVIDER) $(if $(PROJECT),--project "$(PROJECT)") $(if $(SSH_FROM),--ssh-from "$(SSH_FROM)") $(if $(DOMAIN),--domain "$(DOMAIN)") $(if $(ZONE),--zone "$(ZONE)") $(if $(SPEND_MONEY),--spend-money) $(if $(FROM),--from "$(FROM)")
 
 bundle: setup ## the air-gap bundle of the pinned versions
 	@$(PY) -m artifacts.bundle --link .local/bundle

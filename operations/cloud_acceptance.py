@@ -33,10 +33,22 @@ class Step:
     run: tuple[str, ...] = ()  # make targets; or what this program does itself
 
 
-def steps(provider: str) -> tuple[Step, ...]:
-    """What is done, in order."""
+def steps(provider: str, zone: Mapping[str, object] | None = None) -> tuple[Step, ...]:
+    """What is done, in order; with a DNS `zone`, as in frontDoors, the API's record too."""
     anew = {"nodes.master-2.generation": 2}
     protection = f"machines.{provider}.deletionProtection"
+    balancer = f"machines.{provider}.apiLoadBalancer"
+    domain = zone["domain"] if zone else "acceptance.example.com"
+    outside: dict[str, object] = {balancer: "external", "cluster.endpoint": f"api.{domain}"}
+    named: tuple[Step, ...] = ()
+    if zone:
+        outside["frontDoors"] = {"dns": "managed", "zone": dict(zone)}
+        to_masters = Step(
+            title="the name leads to the masters, the load balancer goes",
+            edit={balancer: "none"},
+            run=("up", "verify", _UNCHANGED),
+        )
+        named = (to_masters,)
     lifted: tuple[Step, ...] = ()
     if provider == "gcp":
         # Google deletes no protected machine, whoever asks.
@@ -51,13 +63,11 @@ def steps(provider: str) -> tuple[Step, ...]:
         Step(title="a master anew, on its kept disk", edit=anew, run=("up", "verify", _UNCHANGED)),
         Step(title="a snapshot of etcd, brought here", run=("backup",)),
         Step(
-            title="an external load balancer",
-            edit={
-                f"machines.{provider}.apiLoadBalancer": "external",
-                "cluster.endpoint": "api.acceptance.example.com",
-            },
+            title="an external load balancer" + (", and a name" if zone else ""),
+            edit=outside,
             run=("up", "verify"),
         ),
+        *named,
         Step(
             title="from three masters to one",
             edit={"pools.master.count": 1, "nodes": {}},
@@ -98,6 +108,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("provider", choices=("gcp", "aws"))
     parser.add_argument("--project", help="project ID at Google")
     parser.add_argument("--ssh-from", metavar="CIDR", help="network that you come from")
+    parser.add_argument("--domain", help="domain of a public DNS zone that is there, to try names")
+    parser.add_argument("--zone", help="its name at Google, its ID on AWS")
     parser.add_argument("--spend-money", action="store_true", help="do it; it costs something")
     parser.add_argument("--from", dest="first", type=int, default=1, metavar="N")
     said = parser.parse_args(arguments)
@@ -105,7 +117,10 @@ def main(arguments: list[str]) -> int:
     given = {"project": said.project} if said.project else {}
     given |= {"sshFrom": [said.ssh_from]} if said.ssh_from else {}
     raw = config(said.provider, given)
-    for number, step in enumerate(steps(said.provider), start=1):
+    if bool(said.domain) != bool(said.zone):
+        parser.error("--domain and --zone go together")
+    zone = {"domain": said.domain, "id": said.zone} if said.zone else None
+    for number, step in enumerate(steps(said.provider, zone), start=1):
         for path, value in step.edit.items():
             edit(raw, path, value)
         edits = ", ".join(f"{path}: {value}" for path, value in step.edit.items())

@@ -106,7 +106,17 @@ def deleted(before: Memory | None, plan: Plan) -> Iterator[str]:
 
 
 def warnings_of(before: Memory | None, plan: Plan) -> list[Problem]:
-    """A name that an edit takes from those who use it."""
+    """A name that an edit takes from those who use it, or from those outside of the network."""
+    then, out = before.plan if before else None, []
+    if then and zone(then.spec) and zone(plan.spec) and _outer(then) and not _outer(plan):
+        text = f"{name(plan.spec)} will lead to {words(plan)}"
+        text = f"{text}: clients outside of the network lose the API"
+        out.append(Problem(f"machines.{plan.spec.machines.provider}.apiLoadBalancer", text))
     path = "frontDoors.dns" if zone(plan.spec) is None else "frontDoors.zone"
     text = "at the end, and who goes by it loses the API until there is another one of that name"
-    return [Problem(path, f"{gone} {text}") for gone in deleted(before, plan)]
+    return [*out, *(Problem(path, f"{gone} {text}") for gone in deleted(before, plan))]
+
+
+def _outer(plan: Plan) -> bool:
+    """Whether it leads to public addresses."""
+    return plan.balancer == "external" or lead(plan) == "public"

@@ -155,12 +155,13 @@ def _balancer(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
         way = f"machines.{spec.machines.provider}.apiLoadBalancer"
         yield Problem("frontDoors.vip", f"{text} {way}")
     if kind == "external" and spec.front_doors.dns == "unmanaged":
-        text = "the external load balancer's address is only known once it is made; leave it out"
-        yield Problem("frontDoors.dns", f"{text}, and see the stack's output apiAddress")
+        text = "the external load balancer's address is only known once it is made; write managed,"
+        yield Problem("frontDoors.dns", f"{text} or none and see the stack's output apiAddress")
     if kind == "external" and not re.search(r"[a-z]", host):
         text = (
             "is needed as a name: the load balancer's address is not known before it is made; make "
-            "a DNS record of that name for the stack's output apiAddress"
+            "a DNS record of that name for the stack's output apiAddress, or have it made by "
+            "frontDoors.dns: managed"
         )
         yield Problem("cluster.endpoint", text)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 from collections.abc import Callable, Mapping
 
 import pulumi
@@ -12,8 +14,8 @@ from lab.toolchain.values import Value, plain
 from stacks import api_name
 from tests.plan import clouds as providers
 from tests.plan.graph import Graph
-from tests.plan.recording import RunError
-from tests.plan.registration import Run
+from tests.plan.recording import Engine, RunError
+from tests.plan.registration import Resource, Run
 from tests.plan.settled import Stacks, assert_changes, assert_exactly
 from tests.unit.configs import aws, gcp, planned
 
@@ -380,3 +382,47 @@ def test_words_differ_whenever_values_do() -> None:
         assert api_name.words(plan) not in seen
         seen[api_name.words(plan)] = api_name.known(plan)
     assert len(set(seen.values())) == len(seen) - 1  # both that only the provider knows are None
+
+
+BALANCERS = ("none", "internal", "external")
+FAILING = ("", "", "", "prod-balancer-serves", "prod-api-name", "prod-api-name-known", "prod-nodes", "prod-gate")  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_in_whatever_order_and_wherever_it_fails_nobody_goes_to_whom_resolvers_may_lead(
+    stacks: Stacks, seed: int
+) -> None:
+    dice = random.Random(seed)  # noqa: S311 (no secret)
+    config = gcp(managed({**OFF, "pools.master.count": dice.randint(1, 3)}))
+    engine, _ = stacks.settled(config)
+    named = where(engine)
+    led = [named["prod-api-name"].value("rrdatas")]  # all that resolvers may know, the newest last
+    for _ in range(7):
+        edit = {
+            "pools.master.count": dice.randint(1, 3),
+            "machines.gcp.apiLoadBalancer": dice.choice(BALANCERS),
+        }
+        failing = dice.choice(FAILING)
+        with contextlib.suppress(RunError):
+            engine.up(gcp(managed({**OFF, **edit})), failing=[failing] if failing else [])
+        old, named = named, where(engine)
+        if named["prod-api-name"].inputs != old["prod-api-name"].inputs:
+            led.append(named["prod-api-name"].value("rrdatas"))
+        if named["prod-api-name-known"].inputs != old["prod-api-name-known"].inputs:
+            led = led[-1:]
+        if named["prod-nodes"].text("stdin") != old["prod-nodes"].text("stdin"):
+            assert len(led) == 1, edit
+        for value in led:
+            assert isinstance(value, list)
+            assert {str(address) for address in value} <= serving(named), (edit, failing)
+
+
+def where(engine: Engine) -> dict[str, Resource]:
+    return {one.name: one for one in engine.resources.values() if one.custom}
+
+
+def serving(named: Mapping[str, Resource]) -> set[str]:
+    """Addresses at which the API answers: of masters that are nodes, of load balancers."""
+    found = {f"10.20.0.1{n}" for n in (1, 2, 3) if f"prod-master-{n}-master" in named}
+    balancers = {"prod-api-internal": "10.20.0.5", "prod-api-external": "198.51.100.7"}
+    return found | {address for name, address in balancers.items() if name in named}

@@ -163,6 +163,25 @@ def test_a_name_that_is_given_up_is_warned_of() -> None:
     assert verdict.warnings == ()
 
 
+def test_clients_outside_are_not_led_to_where_they_cannot_go_without_a_word() -> None:
+    outer = planned(managed(gcp, {"machines.gcp.apiLoadBalancer": "external"}))
+    inner = planned(managed(gcp, {"machines.gcp.apiLoadBalancer": "none"}))
+    _, verdict = told(outer, inner)
+    text = (
+        "api.example.com will lead to master-1, master-2, master-3 (10.20.0.11, 10.20.0.12, "
+        "10.20.0.13): clients outside of the network lose the API"
+    )
+    assert verdict.warnings == (("machines.gcp.apiLoadBalancer", text),)
+    assert told(inner, outer)[1].warnings == ()
+    public = {"machines.gcp.access": "public", "machines.gcp.apiLoadBalancer": "none"}
+    own, internal = (
+        planned(managed(gcp, {**public, "machines.gcp.apiLoadBalancer": kind}))
+        for kind in ("none", "internal")
+    )
+    assert [path for path, _ in told(own, internal)[1].warnings] == ["machines.gcp.apiLoadBalancer"]
+    assert told(internal, own)[1].warnings == ()
+
+
 def test_what_is_made_first_is_told_too() -> None:
     plan = planned(managed(gcp))
     said = report.as_text(report.report(None, plan, transition.check(None, plan)))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from operations import cloud_acceptance
-from stacks import memory, transition
+from stacks import api_name, memory, transition
 from stacks.plan import plan
 from stacks.spec import load
 
@@ -17,12 +17,20 @@ ROOT = Path(__file__).resolve().parents[2]
 GIVEN: dict[str, dict[str, object]] = {"gcp": {"project": "my-project-9", "sshFrom": ["192.0.2.0/24"]}, "aws": {"sshFrom": ["192.0.2.0/24"]}}  # fmt: skip
 
 
-@pytest.mark.parametrize("provider", ["gcp", "aws"])
-def test_every_step_is_an_edit_that_is_accepted_after_the_one_before(provider: str) -> None:
+GOOGLE, AMAZON = ({"domain": "example.com", "id": zone} for zone in ("my-zone", "Z0123456789"))
+
+
+@pytest.mark.parametrize(
+    ("provider", "zone"), [("gcp", None), ("aws", None), ("gcp", GOOGLE), ("aws", AMAZON)]
+)
+def test_every_step_is_an_edit_that_is_accepted_after_the_one_before(
+    provider: str, zone: dict[str, object] | None
+) -> None:
     raw = cloud_acceptance.config(provider, GIVEN[provider])
     before = plan(load(raw))
     assert before.spec.cluster.name == "acceptance"
-    found = cloud_acceptance.steps(provider)
+    found = cloud_acceptance.steps(provider, zone)
+    led = []
     for step in found:
         now = copy.deepcopy(raw)
         for path, value in step.edit.items():
@@ -31,6 +39,10 @@ def test_every_step_is_an_edit_that_is_accepted_after_the_one_before(provider: s
         transition.check(memory.read(memory.of(before)), after)
         assert ("up" in step.run) == bool(step.edit) or step.title == "make it"
         raw, before = now, after
+        if api_name.zone(after.spec):
+            led.append(api_name.words(after).partition(" (")[0])
+    moves = ["the external load balancer", "master-1, master-2, master-3", "master-1"]
+    assert list(dict.fromkeys(led)) == (moves if zone else [])
     assert len(before.masters) == 1
     assert found[-1].run == ("destroy",)
 
@@ -52,6 +64,11 @@ def test_nothing_is_done_without_the_word_for_it(
     assert " 2. make it\n      make up STACK=acceptance-gcp\n" in said
     assert "Nothing was done." in said
     assert [path.name for path in tmp_path.iterdir()] == ["examples"]
+    names = ["--domain", "example.com", "--zone", "my-zone"]
+    assert cloud_acceptance.main(["gcp", *names]) == 0
+    assert "'zone': {'domain': 'example.com', 'id': 'my-zone'}" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        cloud_acceptance.main(["gcp", *names[:2]])
 
 
 def test_the_first_step_that_fails_ends_it(
