@@ -84,14 +84,17 @@ def mismatch(said: DnsZoneSpec, *, domain: str, private: bool) -> str:
 
 def changed(before: Memory | None, plan: Plan) -> Iterator[str]:
     """In words, what happens to the record before anybody leaves."""
-    then = before.plan if before else None
-    if zone(plan.spec) is None or (before is not None and then is None):
+    then, said = before.plan if before else None, zone(plan.spec)
+    if said is None or (before is not None and then is None):
         return
     now = f"{name(plan.spec)} -> {words(plan)}"
-    if then is None or zone(then.spec) is None:
+    old = zone(then.spec) if then else None
+    if then is None or old is None:
         yield f"record {now}"
-    elif mark(then) != mark(plan):
-        yield f"record {now}, no longer {name(then.spec)} -> {words(then)}"
+    elif (was := f"{name(then.spec)} -> {words(then)}") != now:
+        yield f"record {now}, no longer {was}"
+    elif old != said:
+        yield f"record {now}, in zone {said.id or said.domain}, before {old.id or old.domain}"
 
 
 def deleted(before: Memory | None, plan: Plan) -> Iterator[str]:

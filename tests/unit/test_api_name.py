@@ -155,9 +155,14 @@ def test_a_name_that_is_given_up_is_warned_of() -> None:
     ((path, words),) = verdict.warnings
     assert path == "frontDoors.dns"
     assert "who goes by it loses the API" in words
-    for edits in ({"cluster.endpoint": "k8s.example.com"}, {"frontDoors.zone.id": "another-zone"}):
-        _, verdict = told(first, planned(managed(gcp, edits)))
+    balancer = "the internal load balancer (10.20.0.5)"
+    for edits, words in (
+        ({"cluster.endpoint": "k8s.example.com"}, f"no longer api.example.com -> {balancer}"),
+        ({"frontDoors.zone.id": "another-zone"}, "in zone another-zone, before my-zone"),
+    ):
+        said, verdict = told(first, planned(managed(gcp, edits)))
         assert [path for path, _ in verdict.warnings] == ["frontDoors.zone"]
+        assert f"-> {balancer}, {words}\n" in said
     said, verdict = told(off, first)
     assert "record api.example.com -> the internal load balancer (10.20.0.5)" in said
     assert verdict.warnings == ()
