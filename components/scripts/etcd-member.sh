@@ -157,6 +157,14 @@ before_restart() {
   hand_over_etcd "$heir"
 }
 
+# What etcd-stopped.sh has put away, when this member had been removed.
+recall_api_server() {
+  if [[ ! -d $ASIDE.removed ]]; then return; fi
+  install -d -m 700 "$ASIDE"
+  cp -n "$ASIDE.removed"/*.yaml "$ASIDE/"
+  rm -rf "$ASIDE.removed"
+}
+
 # The timer of backups runs on every member, and the leader's does the work (snapshot.sh). Nothing about it restarts etcd.
 backups() {
   if [[ -z ${BACKUP_EVERY_H:-} ]]; then return; fi # the founding run does not know it, the one after it does
@@ -219,6 +227,7 @@ main() {
   promote
   wait_for 90 "healthy etcd member at 127.0.0.1:2379" etcdctl_at 127.0.0.1 endpoint health
   rm -f "$BOOTSTRAP_ENV" # etcd does not read it once it has data, and those that it names may leave
+  recall_api_server
   bring_back
   backups
   finish

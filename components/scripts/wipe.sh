@@ -104,7 +104,7 @@ quiet() {
 # Nothing on this machine can act as the node any more, and nothing is taken for done: kubeconfigs, the kubelet's certificate, static pods, marks.
 forget_identity() {
   local path
-  for path in "$ROOT"/etc/kubernetes/*.conf "$ROOT"/etc/kubernetes/{manifests,tmp}/* "$ROOT"/var/lib/kubelet/pki/kubelet-client* "$STATE"/*.sum "$STATE/static-pods.sums"; do
+  for path in "$ROOT"/etc/kubernetes/*.conf "$ROOT"/etc/kubernetes/{manifests,tmp}/* "$ROOT"/var/lib/kubelet/pki/kubelet-client* "$STATE"/*.sum "$STATE/static-pods.sums" "$HOME_DIR"/aside{,.removed}; do
     if [[ -e $path || -L $path ]]; then
       rm -rf "$path"
       changes=$((changes + 1))

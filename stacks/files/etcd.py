@@ -13,6 +13,7 @@ _GIB = 1024**3
 # initial cluster, written when this member is born; it is not read once there is data.
 # etcd says it is ready after 5 s at the latest, with or without quorum; before that it replays its
 # log, which takes its time when the log is long. Killing it there would start over, for ever.
+# etcd-stopped.sh ends the API server beside a member that was removed.
 _UNIT = """\
 [Unit]
 Description=etcd, the store of the Kubernetes API
@@ -25,6 +26,7 @@ Type=notify
 EnvironmentFile=/etc/kube-ha/etcd/etcd.env
 EnvironmentFile=-/etc/kube-ha/etcd/bootstrap.env
 ExecStart=/usr/local/bin/etcd
+ExecStopPost=-/bin/bash /usr/local/lib/kube-ha/etcd-stopped.sh
 Restart=always
 RestartSec=2
 TimeoutStartSec=10min
