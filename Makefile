@@ -45,10 +45,10 @@ drift: engine ## what differs between the config of STACK (dev) and its machines
 verify: engine ## the acceptance check on the cluster of STACK (dev)
 	@bash ci/ssh-key.sh $(PY) -m operations.verify $(S)
 
-backup: engine ## a verified snapshot of etcd of STACK (dev), brought to .local/backups, or TO=folder
-	@bash ci/ssh-key.sh $(PY) -m operations.backup $(S) $(if $(TO),--to "$(TO)")
+backup: engine ## a verified snapshot of etcd of STACK (dev), brought to .local/backups, or TO=folder; SNAPSHOT=store:latest fetches one, LIST=1 lists
+	@bash ci/ssh-key.sh $(PY) -m operations.backup $(S) $(if $(TO),--to "$(TO)") $(if $(LIST),--list) $(if $(SNAPSHOT),--snapshot "$(SNAPSHOT)")
 
-restore: engine ## etcd of STACK anew, by SNAPSHOT=file or FROM=node that has data; ON=node, WITHOUT="nodes that are gone", REPLACE=1
+restore: engine ## etcd of STACK anew, by SNAPSHOT=file (store:latest) or FROM=node that has data; ON=node, WITHOUT="nodes that are gone", REPLACE=1
 	@bash ci/ssh-key.sh $(PY) -m operations.restore $(S) $(if $(SNAPSHOT),--snapshot "$(SNAPSHOT)") $(if $(FROM),--from "$(FROM)") $(if $(ON),--on "$(ON)") $(if $(WITHOUT),--without "$(WITHOUT)") $(if $(REPLACE),--replace) $(if $(UNMARKED),--unmarked)
 
 preflight: python ## look at every machine of STACK (dev) and list all its problems; changes nothing

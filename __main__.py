@@ -8,7 +8,7 @@ import pulumi
 from components import last_applied, machines, outputs
 from components.cluster import Cluster, ClusterArgs
 from components.pki import Pki
-from stacks import artifacts, report, stack_file, text, transition
+from stacks import artifacts, object_store, report, stack_file, text, transition
 from stacks.plan import plan
 from stacks.spec import SpecError, load
 
@@ -18,6 +18,7 @@ try:
     before = transition.remembered(last)
     verdict = transition.check(before, wanted)
     files = artifacts.by_arch(wanted)
+    secret = object_store.secret(wanted.spec, os.environ)
 except (SpecError, transition.TransitionError) as error:
     # Nothing has been registered yet, so nothing is touched.
     sys.exit(text.problems(f"Pulumi.{pulumi.get_stack()}.yaml", error.problems))
@@ -35,6 +36,7 @@ args = ClusterArgs(
     api_door=made.api_door,
     pki=Pki(f"{wanted.spec.cluster.name}-pki", wanted),
     before=before,
+    store_secret=None if secret is None else pulumi.Output.secret(secret),
 )
 if made.api_address is not None:
     pulumi.export("apiAddress", made.api_address)

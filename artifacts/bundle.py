@@ -133,7 +133,7 @@ def _lock(cache: Path) -> Iterator[None]:
         yield
 
 
-def _cache() -> Path:
+def cache_folder() -> Path:
     """$KUBE_HA_CACHE, or kube-ha in the user's cache folder."""
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(os.environ.get("KUBE_HA_CACHE") or user / "kube-ha").absolute()
@@ -182,7 +182,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             lock=read(arguments.kubernetes, arguments.arch, also=arguments.also),
             source=arguments.source,
             upstream=Upstream(mirror=arguments.mirror, registry=arguments.registry),
-            cache=_cache(),
+            cache=cache_folder(),
         )
         target: Path = arguments.out or order.cache / "bundle" / key(order)
         make(order, target.absolute())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pulumi import ComponentResource, Resource, ResourceOptions
+from pulumi import ComponentResource, Output, Resource, ResourceOptions
 
 from components import api_name, node_list, retirement
 from components.acceptance import Acceptance, AcceptanceArgs
@@ -38,6 +38,7 @@ class ClusterArgs:
     api_door: Callable[[], ApiDoor | None]  # once every machine is registered
     pki: Pki
     before: Memory | None  # the last success; None: there was none yet
+    store_secret: Output[str] | None  # of the object store that snapshots of etcd go to
 
 
 class Cluster(ComponentResource):
@@ -195,6 +196,7 @@ class Cluster(ComponentResource):
                 after=after,
                 newborn=self._args.before is None,
                 leaving=membership.leaving_members(self._args.before, self._plan),
+                store_secret=self._args.store_secret,
                 founds=everywhere if first else None,
             ),
             opts=ResourceOptions(parent=self),

@@ -30,6 +30,7 @@ class EtcdMemberArgs:
     after: tuple[Resource, ...]  # what this member's turn waits for
     newborn: bool  # no success is remembered: a cluster may be founded
     leaving: Mapping[str, str]  # addresses of members that leave in this up, by name
+    store_secret: Output[str] | None  # of the object store that snapshots go to
     founds: tuple[Resource, ...] | None  # first member: all etcd machines prepared; else None
 
 
@@ -42,12 +43,15 @@ class EtcdMember(ComponentResource):
         self, name: str, args: EtcdMemberArgs, opts: ResourceOptions | None = None
     ) -> None:
         super().__init__("kube-ha:index:EtcdMember", name, None, opts)
+        store = args.plan.spec.etcd.backup.object_store
         keys = key_files.place(
             f"{name}-keys",
             args.machine,
-            key_files.of_member(args.pki, args.plan, args.machine.node),
+            key_files.of_member(args.pki, args.plan, args.machine.node, args.store_secret),
             generation=args.plan.spec.converge.generation,
             identity=args.identity,
+            # The secret of an access key is replaced together with it.
+            keys=store.access_key if store else "",
             opts=after(args.prepared, parent=self),
         )
         values = _values(args)

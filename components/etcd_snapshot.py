@@ -7,7 +7,7 @@ from pulumi_command import remote
 
 from components.acceptance import plan_digest
 from components.remote import ANY_CHANGE, Identity, Machine, after, converge
-from stacks import desired, snapshots
+from stacks import snapshots
 from stacks.memory import Memory
 from stacks.plan import Plan
 
@@ -32,7 +32,7 @@ def snapshot_first(
     if due:
         # Another change is another snapshot; a retry of the same one is not.
         wanted = {"REASON": snapshots.REASON, "WANTED": plan_digest(plan)}
-        values = wanted | desired.snapshot((before and before.plan) or plan, machine.node)
+        values = wanted | snapshots.values(before, plan, machine.node)
     return converge(
         f"{plan.spec.cluster.name}-snapshot",
         machine,

@@ -33,13 +33,21 @@ class KeyFile:
         return PurePosixPath(self.path).stem
 
 
-def of_member(pki: Pki, plan: Plan, node: Node) -> list[KeyFile]:
-    """What an etcd member needs: its own leafs, the CA's certificate, the key of backups."""
+def of_member(pki: Pki, plan: Plan, node: Node, store_secret: Output[str] | None) -> list[KeyFile]:
+    """What an etcd member needs: its own leafs, the CA's certificate, the keys of backups.
+
+    `store_secret` opens the object store of the plan; None where there is none.
+    """
     files = [KeyFile(path=f"{ETCD_PKI}/ca.crt", text=pki.bundle("etcd"), secret=False)]
     for kind in ("server", "peer", "client"):
         files += _pair(pki, f"{node.name}-etcd-{kind}", f"{ETCD_PKI}/{kind}")
     if plan.spec.etcd.backup.encrypt:
         files.append(KeyFile(path=f"{ETCD_PKI}/backup.key", text=pki.backup_key(), secret=True))
+    store = plan.spec.etcd.backup.object_store
+    if store is not None and store_secret is not None:
+        files.append(KeyFile(path=f"{ETCD_PKI}/store.key", text=store_secret, secret=True))
+        if store.ca is not None:
+            files.append(KeyFile(path=f"{ETCD_PKI}/store-ca.crt", text=store.ca, secret=False))
     return files
 
 

@@ -1,4 +1,7 @@
-"""`python -m operations.backup STACK`: a verified snapshot of etcd, now, on this computer."""
+"""`python -m operations.backup STACK`: a verified snapshot of etcd, now, on this computer.
+
+Or one that lies in the stack's object store, or the names of all that lie there.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from operations import machine, snapshot_file, stack, transfer
+from operations import machine, object_store, snapshot_file, stack, transfer
 from operations.engine import StackError
 from operations.stack import Stack
 from stacks import desired
@@ -16,15 +19,29 @@ _FOLDER = Path(".local/backups")
 _LIMIT_S = 1800
 
 
+class NotSentError(StackError):
+    """A snapshot that is here, and did not get to the object store; the text says where and why."""
+
+
 def main(arguments: list[str]) -> int:
     """Print where the snapshot lies; exit code 1 when there is none."""
     parser = argparse.ArgumentParser(prog="python -m operations.backup", description=__doc__)
     parser.add_argument("stack", help="name of the stack, as prod for Pulumi.prod.yaml")
     parser.add_argument("--to", type=Path, help=f"folder; default: {_FOLDER}/STACK")
+    other = parser.add_mutually_exclusive_group()
+    other.add_argument("--list", action="store_true", help="names of what is in the object store")
+    other.add_argument("--snapshot", metavar="store:NAME", help="fetch that one; store:latest")
     given = parser.parse_args(arguments)
+    folder = given.to or _FOLDER / given.stack
     try:
         found = stack.read(given.stack, applied=True, whole=False)
-        print(back_up(found, given.to or _FOLDER / given.stack))
+        if given.list:
+            print("\n".join(object_store.of(found, given.stack).names()))
+        elif given.snapshot:
+            store = object_store.of(found, given.stack)
+            print(object_store.taken(store, given.snapshot, folder))
+        else:
+            print(back_up(found, folder))
     except StackError as error:
         sys.stderr.write(f"ERROR {error}\n")
         return 1
@@ -39,6 +56,8 @@ def back_up(found: Stack, folder: Path) -> Path:
             continue
         try:
             return save(found, node, folder, reason="manual")
+        except NotSentError:
+            raise  # it is here; another machine would meet the same store
         except StackError as error:
             troubles.append(f"{node.name}: {error}")
     raise StackError("\n".join(["no etcd machine could save a snapshot", *troubles]))
@@ -51,7 +70,7 @@ def save(found: Stack, node: Node, folder: Path, *, reason: str) -> Path:
     answer = machine.run(target, "snapshot", values, limit_s=_LIMIT_S)
     rows = [line.split("\t") for line in answer.text.splitlines()]
     told = next((row for row in rows if row[0] == "snapshot" and len(row) == 5), None)
-    if answer.status or told is None:
+    if told is None:
         raise StackError(answer.text or "no answer")
     _, path, total, size, revision = told
     folder.mkdir(parents=True, exist_ok=True)
@@ -65,6 +84,9 @@ def save(found: Stack, node: Node, folder: Path, *, reason: str) -> Path:
     file.with_name(f"{file.name}.sha256").write_text(f"{total}  {file.name}\n")
     part.rename(file)
     print(f"{node.name} saved revision {revision}, {int(size) / 1024**2:.1f} MiB")
+    if answer.status:
+        why = answer.text[answer.text.find("ERROR") :] if "ERROR" in answer.text else answer.text
+        raise NotSentError(f"{file} is here and whole, but something failed after it:\n{why}")
     return file
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from operations.facts import Backup
+from operations.facts import Backup, Sending
 from operations.hints import RAISE, Difference
 from operations.probe import Findings
 from stacks.plan import Node, Plan
@@ -25,6 +25,16 @@ def last(findings: Findings) -> tuple[str, Backup] | None:
     return max(known, key=lambda one: one[1].time_s, default=None)
 
 
+def sent(findings: Findings) -> Sending | None:
+    """The newest one that the object store has, by what machines remember that were reached."""
+    known = [
+        found.machine.backup_sent
+        for found in findings.machines.values()
+        if found.machine is not None and found.machine.backup_sent is not None
+    ]
+    return max(known, key=lambda one: one.time_s, default=None)
+
+
 def line(plan: Plan, findings: Findings, now: datetime) -> str:
     """One line of the screen."""
     every = plan.spec.etcd.backup.every_hours
@@ -35,11 +45,22 @@ def line(plan: Plan, findings: Findings, now: datetime) -> str:
     name, one = newest
     size = f"{one.size / _MIB:.1f} MiB"
     what = f"revision {one.revision}, {size}, on {name}"
-    return f"backups: the last one {_age(one, now)} ago ({what}), {schedule}"
+    return f"backups: the last one {_age(one.time_s, now)} ago ({what}), {schedule}" + _away(
+        plan, findings, now
+    )
 
 
-def _age(one: Backup, now: datetime) -> str:
-    minutes = max(0, int(now.timestamp() - one.time_s) // 60)
+def _away(plan: Plan, findings: Findings, now: datetime) -> str:
+    if plan.spec.etcd.backup.object_store is None:
+        return ""
+    one = sent(findings)
+    if one is None:
+        return "; NONE in the object store"
+    return f"; in the object store: {_age(one.time_s, now)} ago"
+
+
+def _age(time_s: int, now: datetime) -> str:
+    minutes = max(0, int(now.timestamp() - time_s) // 60)
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
 
 
@@ -57,6 +78,14 @@ def of_node(plan: Plan, node: Node, findings: Findings, now: datetime) -> Iterat
         do = "journalctl -u kube-ha-backup there tells why; make backup takes another one"
         yield Difference(kind="backup", subject="backup", text=text, do=do)
 
+    unsent, there = found.backup_unsent, sent(findings)
+    if plan.spec.etcd.backup.object_store is None or unsent is None:
+        return
+    if there is None or there.time_s < unsent.time_s:  # else another machine sent one since
+        text = f"{unsent.name} did not get to the object store: {unsent.trouble}"
+        do = "mend that, then make backup; it lies on the machine all the while"
+        yield Difference(kind="backup", subject="object store", text=text, do=do)
+
 
 def of_cluster(plan: Plan, findings: Findings, now: datetime) -> Iterator[Difference]:
     """Backups that do not come any more. A cluster is given the time of two before its first."""
@@ -64,15 +93,22 @@ def of_cluster(plan: Plan, findings: Findings, now: datetime) -> Iterator[Differ
     if not every:
         return
     late_s = (2 * every + 1) * _HOUR_S
-    newest = last(findings)
-    since = [newest[1].time_s] if newest else _running_since(findings)
-    if not since or now.timestamp() - min(since) <= late_s:
-        return
-    hours = int(now.timestamp() - min(since)) // _HOUR_S
-    told = f"the last backup of etcd is {hours} h old" if newest else "etcd was never backed up"
-    text = f"{told}, one every {every} h is planned"
     do = "journalctl -u kube-ha-backup on the etcd machines tells why; make backup takes one now"
-    yield Difference(kind="backup", subject="etcd", text=text, do=do)
+    newest = last(findings)
+    taken_s = newest[1].time_s if newest else None
+    found = [("the last backup of etcd", "etcd was never backed up", taken_s)]
+    if plan.spec.etcd.backup.object_store is not None:
+        away, none = "the last one in the object store", "the object store was never sent a backup"
+        there = sent(findings)
+        found.append((away, none, there.time_s if there else None))
+    for what, never, time_s in found:
+        since = _running_since(findings) if time_s is None else [time_s]
+        if not since or now.timestamp() - min(since) <= late_s:
+            continue
+        hours = int(now.timestamp() - min(since)) // _HOUR_S
+        told = never if time_s is None else f"{what} is {hours} h old"
+        text = f"{told}, one every {every} h is planned"
+        yield Difference(kind="backup", subject="etcd", text=text, do=do)
 
 
 def _running_since(findings: Findings) -> list[int]:

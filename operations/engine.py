@@ -51,6 +51,17 @@ class Engine:
         found = re.search(r"\\nCLUSTER_ID=([0-9a-f]+)\\n", stored)
         return found[1] if found else ""
 
+    def secret(self, key: str) -> str:
+        """The text of an encrypted key of the stack file. Raises StackError."""
+        done = self.run("config", "get", key)
+        if done.returncode or not done.stdout.strip():
+            said = done.stderr.strip().splitlines()
+            raise StackError(
+                f"{key} cannot be read: {said[-1] if said else 'it is empty'}\n"
+                f"  do: pulumi config set --secret {key} --stack {self.stack}"
+            )
+        return done.stdout.strip()
+
     def knows_stack(self) -> bool:
         """Whether the backend has this stack. Raises StackError."""
         self._command(())  # without a program nobody knows

@@ -68,6 +68,15 @@ class Backup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sending:
+    """A snapshot on its way to the object store."""
+
+    time_s: int  # epoch
+    name: str
+    trouble: str = ""  # why it is not there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """One machine. Mappings are by the name or path that was asked for."""
 
@@ -98,6 +107,8 @@ class Machine:
     backup: Backup | None  # None: it has saved none, or was not asked
     backup_begun_s: int | None  # epoch; one that has not come to its end
     backup_timer: str  # systemd's word; empty: not asked
+    backup_sent: Sending | None  # the last one from here that the object store has
+    backup_unsent: Sending | None  # a later one that did not get there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,12 +199,20 @@ def _machine(rows: _Rows) -> Machine:
         backup=_backup(rows),
         backup_begun_s=int(_one(rows, "backup-begun")) if _one(rows, "backup-begun") else None,
         backup_timer=_one(rows, "backup-timer"),
+        backup_sent=_sending(rows, "backup-sent"),
+        backup_unsent=_sending(rows, "backup-unsent"),
     )
 
 
 def _backup(rows: _Rows) -> Backup | None:
     for time_s, name, size, revision, *_ in rows.get("backup", ()):
         return Backup(time_s=int(time_s), name=name, size=int(size), revision=int(revision))
+    return None
+
+
+def _sending(rows: _Rows, word: str) -> Sending | None:
+    for time_s, name, *trouble in rows.get(word, ()):
+        return Sending(time_s=int(time_s), name=name, trouble=" ".join(trouble))
     return None
 
 

@@ -15,7 +15,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from operations import backup, machine, restore_checks, snapshot_file, stack, transfer, verify
+from operations import (
+    backup,
+    machine,
+    object_store,
+    restore_checks,
+    snapshot_file,
+    stack,
+    transfer,
+    verify,
+)
 from operations.engine import StackError
 from operations.restore_checks import Found, Wish
 from operations.stack import Stack
@@ -50,7 +59,8 @@ def main(arguments: list[str]) -> int:
             replace=given.replace,
         )
         with tempfile.TemporaryDirectory(prefix="kube-ha-") as folder:
-            return restore(found, wish, given.snapshot, Path(folder), unmarked=given.unmarked)
+            file = _file(found, given.stack, given.snapshot)
+            return restore(found, wish, file, Path(folder), unmarked=given.unmarked)
     except (StackError, ArtifactError) as error:
         sys.stderr.write(f"ERROR {error}\n")
         return 1
@@ -64,13 +74,24 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("stack", help="name of the stack, as prod for Pulumi.prod.yaml")
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--snapshot", type=Path, metavar="FILE", help="as make backup brings it")
+    what.add_argument(
+        "--snapshot", metavar="FILE", help="as make backup brings it; store:latest, store:NAME"
+    )
     what.add_argument("--from", dest="source", metavar="NODE", help="the member that has data")
     parser.add_argument("--on", metavar="NODE", help="where the new cluster begins")
     parser.add_argument("--without", default="", metavar="NODES", help="machines that are gone")
     parser.add_argument("--replace", action="store_true", help="set data aside that is there")
     parser.add_argument("--unmarked", action="store_true", help="of no cluster that it names")
     return parser
+
+
+def _file(found: Stack, name: str, said: str | None) -> Path | None:
+    """What is to be restored, brought here where it lies in the object store."""
+    if said is None or not said.startswith(object_store.SCHEME):
+        return None if said is None else Path(said)
+    file = object_store.taken(object_store.of(found, name), said, _FOLDER / name)
+    print(f"{file.name} is brought to {file.parent}")
+    return file
 
 
 def restore(

@@ -42,6 +42,7 @@ def document(seen: Look) -> dict[str, object]:
             "days": (first.certificate.ends - seen.now).days,
         },
         "lastBackup": _backup(seen),
+        "lastBackupSent": _sent(seen),
         "notApplied": list(seen.not_applied),
         "differences": seen.report.count,
         "clusterDifferences": len(seen.report.cluster),
@@ -74,6 +75,13 @@ def _backup(seen: Look) -> dict[str, object] | None:
         "bytes": one.size,
         "revision": one.revision,
     }
+
+
+def _sent(seen: Look) -> dict[str, object] | None:
+    one = backups.sent(seen.findings)
+    if one is None:
+        return None
+    return {"name": one.name, "time": datetime.fromtimestamp(one.time_s, UTC).isoformat()}
 
 
 def _etcd(found: Etcd) -> dict[str, object]:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stacks import check_control_plane, check_flags, check_kubelet, check_runtime, rotation
+from stacks import (
+    check_control_plane,
+    check_flags,
+    check_kubelet,
+    check_runtime,
+    object_store,
+    rotation,
+)
 from stacks.problems import Problem
 from stacks.settings import API_SHUTDOWN_DELAY_S, CHECK_TIMEOUT_S, CHECKS_TO_FALL
 
@@ -21,6 +28,7 @@ def problems(spec: Spec) -> list[Problem]:
     return [
         *_load_balancing(spec),
         *_etcd(spec),
+        *object_store.problems(spec),
         *check_control_plane.problems(spec),
         *check_flags.problems(spec),
         *check_kubelet.problems(spec),

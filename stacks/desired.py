@@ -11,7 +11,7 @@ import base64
 import json
 from collections.abc import Mapping
 
-from stacks import clouds, front_door_values, phases, ports, rotation
+from stacks import clouds, front_door_values, object_store, phases, ports, rotation
 from stacks.artifacts import File, images
 from stacks.files import (
     apiserver,
@@ -176,6 +176,7 @@ def _backups(plan: Plan) -> dict[str, str]:
         "BACKUP_KEEP": str(said.keep),
         "BACKUP_DIRECTORY": said.directory or "",
         "BACKUP_ENCRYPT": "1" if said.encrypt else "0",
+        **object_store.values(said.object_store, plan.spec.proxy),
     }
 
 

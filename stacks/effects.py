@@ -97,7 +97,10 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ("etcd-member", "ETCD_CA"): Effect(what="CA of etcd", then=_ETCD, restarts="etcd"),
     **{
         ("etcd-member", f"BACKUP_{name}"): Effect(what="backups of etcd", then=_QUIET)
-        for name in ("EVERY_H", "KEEP", "DIRECTORY", "ENCRYPT")
+        for name in (
+            *("EVERY_H", "KEEP", "DIRECTORY", "ENCRYPT"),
+            *("STORE", "REGION", "ACCESS_KEY", "CA", "PRUNE", "PROXY"),
+        )
     },
     ("master", "ADDRESS"): Effect(what="address", then=_QUIET),
     ("master", "KUBEADM_CONFIG"): Effect(

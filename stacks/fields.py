@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from stacks import cloud_values, kubernetes_values, rollout_values, values
+from stacks import cloud_values, kubernetes_values, object_store_values, rollout_values, values
 
 Role = Literal["etcd", "master", "worker"]
 Arch = Literal["amd64", "arm64"]
@@ -96,6 +96,20 @@ ServiceRole = Annotated[str, AfterValidator(cloud_values.role), _text("role", cl
 PolicyArn = Annotated[str, AfterValidator(cloud_values.policy), _text("ARN", cloud_values.ARN)]
 ZoneId = Annotated[str, AfterValidator(cloud_values.zone), _text("zone", cloud_values.DNS_ZONE)]
 AwsId = Annotated[str, AfterValidator(cloud_values.aws_id), _text("ID", cloud_values.AWS_ID)]
+BucketName = Annotated[
+    str, AfterValidator(object_store_values.bucket), _text("bucket", object_store_values.BUCKET)
+]
+ObjectPrefix = Annotated[
+    str, AfterValidator(object_store_values.prefix), _text("prefix", object_store_values.PREFIX)
+]
+StoreRegion = Annotated[
+    str, AfterValidator(object_store_values.region), _text("region", object_store_values.REGION)
+]
+AccessKey = Annotated[
+    str,
+    AfterValidator(object_store_values.access_key),
+    _text("access key", object_store_values.ACCESS_KEY),
+]
 UpdateWord = Annotated[
     str,
     BeforeValidator(rollout_values.as_text),

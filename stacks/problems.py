@@ -62,6 +62,10 @@ def _same_branch(one: list[str], other: list[str]) -> bool:
     return all(a == b for a, b in zip(one, other, strict=False))
 
 
+# Keys of a stack file that hold a secret of the user's; no section has them.
+SECRETS = ("backupSecretKey",)
+
+
 def opened(
     raw: Mapping[str, object], model: type[BaseModel]
 ) -> tuple[dict[str, object], list[Problem]]:
@@ -75,6 +79,10 @@ def opened(
     found: list[Problem] = []
     for key, value in raw.items():
         if value in (None, {}) or (_is_encrypted(value) and key not in sections):
+            continue
+        if key in SECRETS:
+            text = "is a secret and stands here in the open: replace it where it is from, then"
+            found.append(Problem(key, f"{text} `pulumi config set --secret kube-ha:{key}`"))
             continue
         kept[str(key)] = value
         for loc in _encrypted(value, (str(key),)):

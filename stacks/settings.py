@@ -6,7 +6,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from stacks.fields import FilePath, PackageName, Section, UpdateWord
+from stacks.fields import (
+    AccessKey,
+    BaseUrl,
+    BucketName,
+    Certificates,
+    FilePath,
+    ObjectPrefix,
+    PackageName,
+    Section,
+    StoreRegion,
+    UpdateWord,
+)
 
 
 class NetworkSpec(Section):
@@ -54,6 +65,32 @@ class LoadBalancingSpec(Section):
         return CHECKS_TO_FALL * self.check_interval_ms + 1000 * CHECK_TIMEOUT_S
 
 
+class ObjectStoreSpec(Section):
+    endpoint: BaseUrl = Field(
+        description="http(s)://host[:port] of an S3 API, without the bucket's name"
+    )
+    bucket: BucketName = Field(description="bucket; it has to be there")
+    prefix: ObjectPrefix = Field(
+        "", description="first part of the names of objects; the cluster's own folder follows"
+    )
+    region: StoreRegion = Field(
+        "us-east-1",
+        description="region that requests are signed for; auto: Google Cloud Storage",
+    )
+    access_key: AccessKey = Field(
+        description="ID of the key that nodes use; its secret is kube-ha:backupSecretKey "
+        "(pulumi config set --secret)"
+    )
+    ca: Certificates | None = Field(
+        None, description="CA of the endpoint; default: those that the machines trust"
+    )
+    prune: bool = Field(
+        default=True,
+        description="old ones are deleted there too, by `keep`; false: for a key that may only "
+        "write, the bucket's lifecycle rules delete",
+    )
+
+
 class BackupSpec(Section):
     every_hours: Literal[0, 1, 2, 3, 4, 6, 8, 12, 24] = Field(
         6,
@@ -67,6 +104,9 @@ class BackupSpec(Section):
         None,
         description="absolute path on every etcd machine of a mount that is elsewhere (NFS, say), "
         "where each snapshot is copied to; default: in /var/lib/kube-ha/backups alone",
+    )
+    object_store: ObjectStoreSpec | None = Field(
+        None, description="bucket where each snapshot is sent to: AWS S3, MinIO, Ceph, Google Cloud"
     )
     encrypt: bool = Field(
         default=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stacks import desired, membership, memory
+from stacks import desired, membership, memory, object_store
 from stacks.memory import Memory
 from stacks.plan import Node, Plan
 
@@ -61,6 +61,19 @@ def _drifted(before: Memory, then: Plan) -> bool:
         for name, total in sums.items()
         if name.startswith(_PHASES)
     )
+
+
+def values(before: Memory | None, plan: Plan, node: Node) -> dict[str, str]:
+    """What the phase is told on the machine of `place`: all as it was, for that is what lies there.
+
+    An object store that this edit changes or takes away is left alone: it may be the very thing
+    that does not work, and for another one the machine has no key yet.
+    """
+    then = (before and before.plan) or plan
+    told = desired.snapshot(then, node)
+    if then.spec.etcd.backup.object_store != plan.spec.etcd.backup.object_store:
+        told = {name: text for name, text in told.items() if name not in object_store.VALUES}
+    return told
 
 
 def place(before: Memory | None, plan: Plan) -> Node | None:

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from stacks import checks, ingress_files, mending, problems, ssh_keys
+from stacks import checks, ingress_files, mending, object_store, problems, ssh_keys
 from stacks.cloud_settings import AwsSpec, DiskGib, GcpSpec
 from stacks.control_plane_settings import ControlPlaneSpec
 from stacks.fields import (
@@ -250,6 +250,7 @@ def load(raw: Mapping[str, object], *, read_keys: bool = True) -> Spec:
     found, spec = _parse(raw)
     if spec is not None:
         late = checks.problems(spec)
+        late += object_store.secret_problems(spec, raw)
         if read_keys:
             late += ssh_keys.problems(spec) + ingress_files.problems(spec)
         found += problems.unrelated(late, to=found)

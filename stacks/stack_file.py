@@ -56,6 +56,12 @@ def from_engine(values: Mapping[str, str], *, secret: Collection[str]) -> dict[s
     }
 
 
+def secret_of_engine(environment: Mapping[str, str], key: str) -> str:
+    """The text of an encrypted key, which the engine hands over in clear; empty when not given."""
+    given: Mapping[str, str] = json.loads(environment.get("PULUMI_CONFIG", "{}"))
+    return given.get(f"{PREFIX}{key}", "")
+
+
 def _plain(text: str) -> object:
     try:
         value: object = json.loads(text)

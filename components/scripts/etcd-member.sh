@@ -3,7 +3,7 @@
 # the members that answer, as a learner, and is promoted when it has caught up; only the bootstrap member of a cluster that never was may found one.
 # Values: ADDRESS, MEMBERS (words "name=address", all wanted members), BOOTSTRAP (1: may found the cluster), ARTEFACTS, ARCH_DIR (folder in
 #   the tarball), ETCD_ENV, ETCD_UNIT; BACKUP_EVERY_H (hours between backups; 0: no timer), and what snapshot.sh takes (BACKUP_KEEP, BACKUP_DIRECTORY,
-#   BACKUP_ENCRYPT). Owns: units etcd and kube-ha-backup, /etc/kube-ha/etcd/*.env, /var/lib/kube-ha/etcd.
+#   BACKUP_ENCRYPT, and where there is an object store the values of that). Owns: units etcd and kube-ha-backup, /etc/kube-ha/etcd/*.env, /var/lib/kube-ha/etcd.
 DATA=$HOME_DIR/etcd
 PEER_URL=https://$ADDRESS:2380
 BOOTSTRAP_ENV=/etc/kube-ha/etcd/bootstrap.env
@@ -170,6 +170,7 @@ backups() {
   if [[ -z ${BACKUP_EVERY_H:-} ]]; then return; fi # the founding run does not know it, the one after it does
   local units=("$ROOT/etc/systemd/system/kube-ha-backup.service" "$ROOT/etc/systemd/system/kube-ha-backup.timer") at="00/$BACKUP_EVERY_H"
   if [[ $BACKUP_EVERY_H == 24 ]]; then at=00; fi
+  if [[ -z ${BACKUP_STORE:-} ]]; then forget_store; fi
   if [[ $BACKUP_EVERY_H == 0 ]]; then
     if [[ ! -e ${units[1]} ]]; then return; fi
     systemctl disable -q --now kube-ha-backup.timer
@@ -179,8 +180,12 @@ backups() {
     log "no more backups by a timer"
     return
   fi
-  printf 'NODE=%q\nCLUSTER=%q\nCLUSTER_ID=%q\nCONTAINER=%q\nINCARNATION=%q\nSCRIPT_SUM=kept\nREASON=schedule\nADDRESS=%q\nMEMBERS=%q\nBACKUP_KEEP=%q\nBACKUP_DIRECTORY=%q\nBACKUP_ENCRYPT=%q\n# end\n' \
-    "$NODE" "$CLUSTER" "$CLUSTER_ID" "$CONTAINER" "${INCARNATION:-1}" "$ADDRESS" "$MEMBERS" "$BACKUP_KEEP" "$BACKUP_DIRECTORY" "$BACKUP_ENCRYPT" | put 600 "$ROOT/etc/kube-ha/etcd/backup.values"
+  {
+    printf 'NODE=%q\nCLUSTER=%q\nCLUSTER_ID=%q\nCONTAINER=%q\nINCARNATION=%q\nSCRIPT_SUM=kept\nREASON=schedule\nADDRESS=%q\nMEMBERS=%q\nBACKUP_KEEP=%q\nBACKUP_DIRECTORY=%q\nBACKUP_ENCRYPT=%q\n' \
+      "$NODE" "$CLUSTER" "$CLUSTER_ID" "$CONTAINER" "${INCARNATION:-1}" "$ADDRESS" "$MEMBERS" "$BACKUP_KEEP" "$BACKUP_DIRECTORY" "$BACKUP_ENCRYPT"
+    store_values
+    printf '# end\n'
+  } | put 600 "$ROOT/etc/kube-ha/etcd/backup.values"
   put 644 "${units[0]}" <<<"[Unit]
 Description=Backup of etcd, where the leader is
 After=etcd.service
@@ -203,6 +208,21 @@ AccuracySec=1s
 [Install]
 WantedBy=timers.target"
   settle restart kube-ha-backup.timer "${units[@]}"
+}
+
+store_values() {
+  local name
+  if [[ -z ${BACKUP_STORE:-} ]]; then return; fi
+  for name in BACKUP_{STORE,REGION,ACCESS_KEY,CA,PRUNE,PROXY}; do printf '%s=%q\n' "$name" "${!name:-}"; done
+}
+# The secret of a store that is no longer used stays nowhere.
+forget_store() {
+  rm -f "$STATE"/backup.{sent,unsent}
+  if [[ ! -e $PKI/store.key ]]; then return; fi
+  rm -f "$PKI"/store.key "$PKI"/store-ca.crt
+  forget_keys "$PKI/store"
+  changes=$((changes + 1))
+  log "no more backups to an object store"
 }
 
 main() {

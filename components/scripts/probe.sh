@@ -178,13 +178,16 @@ member() {
   done
 }
 
-# As snapshot.sh left it: time, name, bytes and revision of the last one, and when one began that has not come to its end.
+# As snapshot.sh left it: time, name, bytes and revision of the last one, when one began that has not come to its end, the last one that the object
+# store has, and why a later one did not get there.
 backups() {
   local timer
   timer=$(timeout 10 systemctl is-active kube-ha-backup.timer 2>/dev/null) || true # inactive is an answer, and a failure
   say backup-timer "${timer:-unknown}"
   if [[ -f $STATE/backup ]]; then printf 'backup\t%s\n' "$(<"$STATE/backup")"; fi
   say backup-begun "$(held "$STATE/backup.begun")"
+  if [[ -f $STATE/backup.sent ]]; then printf 'backup-sent\t%s\n' "$(<"$STATE/backup.sent")"; fi
+  if [[ -f $STATE/backup.unsent ]]; then printf 'backup-unsent\t%s\n' "$(<"$STATE/backup.unsent")"; fi
 }
 
 # kubectl keeps what it learns of the API in files; here it may not.

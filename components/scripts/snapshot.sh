@@ -1,11 +1,13 @@
 # shellcheck shell=bash
 # Saves a verified snapshot of etcd on this machine: taken from another member where there is one, proved to be whole, no older than what the quorum
-# had when it began, of this cluster; then encrypted where that is wanted, copied off the machine where a directory is named, old ones removed.
+# had when it began, of this cluster; then encrypted where that is wanted, copied off the machine where a directory or an object store is named, old
+# ones removed.
 # Runs before changes of a control plane, by a timer on every etcd machine (the leader's does the work), and for `make backup`; it travels by itself.
 # Values: REASON (empty: nothing to do; schedule: only where the leader is; survivor: of this member alone, with no quorum behind it; any other word stands
 #   in the file's name), ADDRESS, MEMBERS (words "name=address"), BACKUP_KEEP (snapshots kept of each reason), BACKUP_DIRECTORY (off this machine;
-#   empty: none), BACKUP_ENCRYPT (1: with the stack's key). Owns: /var/lib/kube-ha/backups, the marks backup and backup.begun.
-# A file is called <cluster>-<time in UTC>-<revision>-<reason>.db, encrypted .db.enc; beside it lies its checksum.
+#   empty: none), BACKUP_ENCRYPT (1: with the stack's key), and those of object-store.sh. Owns: /var/lib/kube-ha/backups, the marks backup and backup.begun.
+# A file is called <cluster>-<time in UTC>-<revision>-<node>-<reason>.db, encrypted .db.enc; beside it lies its checksum. By the node's name two that
+# are saved in the same second, when leadership moves, do not meet where all of them are copied to.
 BACKUPS=$HOME_DIR/backups
 BACKUP_LOCK=${BACKUP_LOCK:-/run/lock/kube-ha-backup.lock}
 # In every cluster of ours, outside of what Kubernetes reads: a snapshot tells by it whose it is.
@@ -13,6 +15,8 @@ IDENTITY_KEY=/kube-ha/cluster
 
 # shellcheck source=etcd-client.sh
 source "$here/etcd-client.sh"
+# shellcheck source=object-store.sh
+source "$here/object-store.sh"
 
 # The phase that changes things may run meanwhile, or be what this is run for: a lock of its own.
 own_backups() {
@@ -167,7 +171,7 @@ copy_off() { # copy_off FILE
 prune() { # prune FOLDER
   local file files=()
   find "$1" -maxdepth 1 -name ".$CLUSTER-*.part" -mmin +60 -delete # of copies that were cut off
-  mapfile -t files < <(find "$1" -maxdepth 1 -type f -printf '%f\n' | grep -E "^$CLUSTER-[0-9]{8}T[0-9]{6}Z-[0-9]+-$REASON\.db(\.enc)?$" | sort -r | tail -n "+$((BACKUP_KEEP + 1))")
+  mapfile -t files < <(find "$1" -maxdepth 1 -type f -printf '%f\n' | grep -E "^$CLUSTER-[0-9]{8}T[0-9]{6}Z-[0-9]+-([a-z0-9.-]+-)?$REASON\.db(\.enc)?$" | sort -r | tail -n "+$((BACKUP_KEEP + 1))")
   for file in "${files[@]}"; do rm -f "$1/$file" "$1/$file.sha256"; done
 }
 
@@ -178,7 +182,7 @@ back_up() {
   date +%s | put 644 "$STATE/backup.begun" >/dev/null
   take "$plain"
   revision=$(revision_of "$plain")
-  name=$CLUSTER-$(date -u +%Y%m%dT%H%M%SZ)-$revision-$REASON.db
+  name=$CLUSTER-$(date -u +%Y%m%dT%H%M%SZ)-$revision-$NODE-$REASON.db
   file=$plain
   if [[ $BACKUP_ENCRYPT == 1 ]]; then
     name+=.enc file=$BACKUPS/.encrypted.new
@@ -195,9 +199,11 @@ back_up() {
   prune "$BACKUPS"
   copy_off "$BACKUPS/$name"
   printf '%s\t%s\t%s\t%s\t%s\n' "$(date +%s)" "$name" "$bytes" "$revision" "$BACKUP_DIRECTORY" | put 644 "$STATE/backup" >/dev/null
-  rm -f "$STATE/backup.begun"
   log "saved $BACKUPS/$name, revision $revision, $bytes bytes${BACKUP_DIRECTORY:+, copied to $BACKUP_DIRECTORY}"
+  # Before the store has its say: whoever asked can fetch it from here all the same.
   printf 'snapshot\t%s\t%s\t%s\t%s\n' "$BACKUPS/$name" "$sum" "$bytes" "$revision"
+  send_off "$BACKUPS/$name"
+  rm -f "$STATE/backup.begun"
 }
 
 main() {

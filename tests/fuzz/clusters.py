@@ -60,6 +60,8 @@ def right(dice: Dice) -> Config:
         clouds.named(dice, raw)
     if dice.chance(20):
         raw["sshPrivateKey"] = {"secure": breakage.MARK}
+    if dice.chance(90):  # without it object stores are refused
+        raw["backupSecretKey"] = {"secure": breakage.MARK}
     return raw
 
 

@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping
 from contextlib import chdir
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeGuard
 from unittest import mock
 
 import pulumi
@@ -97,11 +98,23 @@ class Engine:
         return monitor.run
 
     def _execute(self, config: Mapping[str, object], monitor: _Monitor) -> None:
-        texts = {f"kube-ha:{key}": json.dumps(value) for key, value in config.items()}
-        environment = {"PULUMI_CONFIG": json.dumps({**_defaults(), **texts})}
+        secrets = {key: value["secure"] for key, value in config.items() if _is_secret(value)}
+        texts = {
+            f"kube-ha:{key}": secrets[key] if key in secrets else json.dumps(value)
+            for key, value in config.items()
+        }
+        environment = {
+            "PULUMI_CONFIG": json.dumps({**_defaults(), **texts}),
+            "PULUMI_CONFIG_SECRET_KEYS": json.dumps([f"kube-ha:{key}" for key in secrets]),
+        }
         context = contextvars.Context()
         with chdir(self.folder), mock.patch.dict(os.environ, environment):
             context.run(_run_program, monitor, self.stack)
+
+
+def _is_secret(value: object) -> TypeGuard[dict[str, str]]:
+    """Encrypted in a stack file; here its text stands in the open, as the engine hands it over."""
+    return isinstance(value, dict) and set(value) == {"secure"}
 
 
 def _run_program(monitor: _Monitor, stack: str) -> None:

@@ -14,7 +14,7 @@ from stacks import memory, report, transition
 from stacks.report import Report
 from tests.plan.registration import Run
 from tests.plan.settled import Stacks, assert_exactly
-from tests.unit.configs import adopted, gcp, host_key, lab, planned
+from tests.unit.configs import adopted, gcp, host_key, lab, planned, with_store
 
 PAGE = Path(__file__).parents[2] / "docs" / "day-2.md"
 MASTERS = frozenset({"master-1", "master-2", "master-3"})
@@ -121,6 +121,8 @@ ROWS: dict[str, list[Row]] = {
     ],
     "save etcd more often, elsewhere, or not by a timer": [
         Row(edit={"etcd.backup": {"everyHours": 1, "directory": "/mnt/backups"}}, touched=MASTERS, named=GATE | {"master-1-etcd"}),
+        Row(edit=with_store(), touched=MASTERS, named=GATE | {"master-1-etcd", "master-1-etcd-keys"}),
+        Row(before=with_store(), edit={}, touched=MASTERS, named=GATE | {"master-1-etcd"}),
         Row(edit={"etcd.backup": {"encrypt": False, "everyHours": 0}}, touched=MASTERS, named=GATE | {"master-1-etcd"}),
     ],
     "tune the way to the API": [

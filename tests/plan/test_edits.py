@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from tests.plan.settled import Stacks, assert_changes
-from tests.unit.configs import adopted, host, lab
+from tests.unit.configs import adopted, host, lab, with_store
 
 Edits = Mapping[str, object]
 
@@ -232,6 +232,18 @@ LAB = [
     ),
     pytest.param(
         {},
+        with_store(),
+        [*stamped("etcd-keys", MASTERS), *stamped("etcd", MASTERS), *GATE],
+        id="an object store comes with its key to members alone",
+    ),
+    pytest.param(
+        with_store(),
+        with_store(prefix="elsewhere"),
+        [*stamped("etcd", MASTERS), *GATE],
+        id="another place in the object store is no reason for a snapshot",
+    ),
+    pytest.param(
+        {},
         {"loadBalancing.maxConnections": 5000},
         [*prepared_again([*MASTERS, *WORKERS]), *WAVES, *stamped("master", MASTERS), *GATE],
         id="a setting of HAProxy touches every machine, none of the members",
@@ -406,3 +418,20 @@ def test_only_a_newborn_stack_may_found_an_etcd_cluster(stacks: Stacks) -> None:
         founding = [r for r in run.commands if "BOOTSTRAP=1" in r.text("stdin")]
         changed = {change.name for change in run.changes}
         assert not [r.name for r in founding if r.name in changed]
+
+
+def test_a_store_that_is_changed_does_not_hold_up_the_change(stacks: Stacks) -> None:
+    """It may be the very thing that does not work; one that stays gets the snapshot before a change."""
+    raw = lab(with_store())
+    change = {"etcd.snapshotCount": 20000}
+    for edit, is_sent in (
+        (with_store(), True),
+        (with_store(prefix="elsewhere"), False),
+        ({}, False),
+    ):
+        engine = stacks.settled(raw)[0]
+        run = engine.up(lab({**edit, **change}))
+        [snapshot] = [resource for resource in run.commands if resource.name == "dev-snapshot"]
+        said = snapshot.text("stdin")
+        assert "REASON=change" in said
+        assert ("BACKUP_STORE=https://s3.example.com/acme\n" in said) == is_sent

@@ -10,9 +10,10 @@ import pytest
 
 from lab.toolchain.values import Properties, Secret, Value, plain
 from tests.plan.providers import COMMAND, COPY, LOCAL, STASH
+from tests.plan.recording import RunError
 from tests.plan.registration import Resource, Run
 from tests.plan.settled import Stacks
-from tests.unit.configs import adopted, aws, edited, gcp, lab
+from tests.unit.configs import adopted, aws, edited, gcp, lab, with_store
 
 # Where a secret may stand: (type of resource, input or output). The PKI's own resources hold keys.
 PLACES = {
@@ -158,3 +159,29 @@ def test_kubeconfig_and_ssh_keys_leave_the_stack_as_secrets(stacks: Stacks) -> N
     assert in_clear == {"endpoint", "loadBalancer", "dnsRecords", "nodes", "readme", "clusterId"}
     assert isinstance(outputs["kubeconfig"], Secret)
     assert isinstance(outputs["ssh"], Secret)
+
+
+SECRET = "topsecret-of-the-object-store"
+
+
+def test_the_secret_of_an_object_store_goes_to_etcd_machines_alone(stacks: Stacks) -> None:
+    """On stdin of the one command that places keys; neither its text nor a hash stands elsewhere."""
+    raw = lab({**with_store(), "backupSecretKey": {"secure": SECRET}})
+    engine, run = stacks.settled(raw)
+    holding = {r.name for r in run.custom if SECRET in json.dumps(plain(dict(r.inputs)))}
+    assert holding == {f"dev-master-{number}-etcd-keys" for number in (1, 2, 3)}
+    for resource in run.custom:
+        assert SECRET not in shown(resource), resource.name
+    assert SECRET not in json.dumps(plain(dict(engine.outputs)))
+    # Another secret of the same key: its three commands, and nothing that restarts anything.
+    again = engine.up({**raw, "backupSecretKey": {"secure": "another-one"}})
+    assert {change.name for change in again.changes} == holding
+
+
+def test_a_broken_secret_stops_the_program_before_anything_is_registered(stacks: Stacks) -> None:
+    raw = lab({**with_store(), "backupSecretKey": {"secure": "two words"}})
+    engine = stacks.new(raw)
+    with pytest.raises(RunError, match="backupSecretKey") as refused:
+        engine.up(raw)
+    assert "two words" not in str(refused.value)
+    assert not engine.resources

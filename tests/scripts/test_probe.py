@@ -177,6 +177,12 @@ def test_the_last_backup_is_told_as_it_was_noted(shell: Shell) -> None:
         ["backup", "1790000000", "a.db", "4096", "17", ""],
         ["backup-begun", "1790000001"],
     ]
+    (shell.state / "backup.sent").write_text("1790000002\ta.db\n")
+    (shell.state / "backup.unsent").write_text("1790000003\tb.db\t403 AccessDenied: no\n")
+    assert asked(shell, "backups")[3:] == [
+        ["backup-sent", "1790000002", "a.db"],
+        ["backup-unsent", "1790000003", "b.db", "403 AccessDenied: no"],
+    ]
 
 
 def test_the_cluster_is_asked_of_the_api_or_it_is_told_why_not(shell: Shell) -> None:

@@ -80,6 +80,7 @@ def test_old_ones_go_and_each_reason_has_its_own_number(members: Members) -> Non
         for reason in ("manual", "change"):
             (folder / f"dev-2026010{day}T000000Z-7-{reason}.db").write_text("x")
             (folder / f"dev-2026010{day}T000000Z-7-{reason}.db.sha256").write_text("x")
+    (folder / "dev-20260101T000001Z-7-master-2-manual.db").write_text("by a newer program")
     (folder / "dev-2-20260101T000000Z-7-manual.db").write_text("of a cluster called dev-2")
     save(members, members[2])
     kept = members[2].backups
@@ -230,3 +231,41 @@ def test_a_schedule_that_is_taken_back_leaves_no_timer(shell: Shell) -> None:
     assert "systemctl disable -q --now kube-ha-backup.timer" in shell.calls
     assert len([c for c in shell.calls if "disable" in c]) == 1
     assert not list((shell.root / "etc/systemd/system").glob("kube-ha-backup*"))
+
+
+STORE = {
+    "BACKUP_STORE": "https://s3.example.com/acme/it's",
+    "BACKUP_REGION": "auto",
+    "BACKUP_ACCESS_KEY": "AKIAEXAMPLE",
+    "BACKUP_CA": "1",
+    "BACKUP_PRUNE": "0",
+}
+
+
+def test_the_timer_knows_the_object_store_and_forgets_it_with_its_secret(shell: Shell) -> None:
+    shell.stub("systemctl")
+    pki = shell.root / "etc/kube-ha/etcd"
+    pki.mkdir(parents=True)
+    for name in ("store.key", "store-ca.crt", "backup.key"):
+        (pki / name).write_text("x\n")
+    shell.state.mkdir(parents=True)
+    (shell.state / "pki.sums").write_text(f"0 {pki}/backup.key\n0 {pki}/store.key\n")
+    for mark in ("backup.sent", "backup.unsent"):
+        (shell.state / mark).write_text("1\ta.db\n")
+    shell.run("backups", phase="etcd-member", values={**TIMER, **STORE})
+    told = (pki / "backup.values").read_text()
+    said = subprocess.run(
+        ["bash", "-c", f'{told}\nprintf "%s|" "$BACKUP_STORE" "$BACKUP_CA" "$BACKUP_PROXY"'],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout == "https://s3.example.com/acme/it's|1||"
+    assert told.endswith("# end\n")
+    assert (pki / "store.key").exists()
+    out = shell.run('backups; backups; echo "changes=$changes"', phase="etcd-member", values=TIMER)
+    assert out.count("no more backups to an object store") == 1
+    assert "BACKUP_STORE" not in (pki / "backup.values").read_text()
+    assert sorted(path.name for path in pki.iterdir()) == ["backup.key", "backup.values"]
+    assert not list(shell.state.glob("backup.*"))
+    assert (shell.state / "pki.sums").read_text() == f"0 {pki}/backup.key\n"

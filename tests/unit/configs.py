@@ -12,6 +12,15 @@ from stacks.spec import SpecError, load
 GONE = object()  # as an edit's value: take the key out
 
 
+STORE = {"endpoint": "https://s3.example.com", "bucket": "acme", "accessKey": "AKIAEXAMPLE"}
+
+
+def with_store(**others: object) -> dict[str, object]:
+    """Edits: snapshots of etcd go to an object store too."""
+    secret = {"backupSecretKey": {"secure": "a-secret-of-the-object-store"}}
+    return {"etcd.backup": {"objectStore": {**STORE, **others}}, **secret}
+
+
 def lab(edits: Mapping[str, object] | None = None) -> dict[str, object]:
     """3 masters with etcd, 2 workers in the lab; then `edits`, path -> value."""
     raw: dict[str, object] = {

@@ -92,10 +92,21 @@ def member_status(plan: Plan, name: str, **edits: object) -> str:
     return json.dumps([{"Endpoint": "https://127.0.0.1:2379", "Status": status | edits}])
 
 
+def hours_ago(hours: float) -> int:
+    """Epoch, so many hours before NOW."""
+    return int((NOW - timedelta(hours=hours)).timestamp())
+
+
 def backed_up(hours: float) -> str:
     """The line of a snapshot that was saved so many hours before NOW."""
-    taken = int((NOW - timedelta(hours=hours)).timestamp())
-    return line("backup", taken, "dev-20270601T093000Z-4711-schedule.db.enc", 3 * 1024**2, 4711, "")
+    return line(
+        "backup",
+        hours_ago(hours),
+        "dev-20270601T093000Z-4711-schedule.db.enc",
+        3 * 1024**2,
+        4711,
+        "",
+    )
 
 
 def machine(plan: Plan, node: Node, wanted: Expected, edits: Edits) -> str:

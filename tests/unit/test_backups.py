@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
-from tests.unit.configs import lab, planned
-from tests.unit.probed import NOW, Edits, backed_up, line, look
+from tests.unit.configs import lab, planned, with_store
+from tests.unit.probed import Edits, backed_up, hours_ago, line, look
 
 PLAN = planned(lab())
-
-
-def hours_ago(hours: float) -> int:
-    return int((NOW - timedelta(hours=hours)).timestamp())
 
 
 def test_backups_that_come_as_planned_are_no_difference() -> None:
@@ -56,3 +50,31 @@ def test_without_a_timer_nothing_is_expected() -> None:
     plan = planned(lab({"etcd.backup": {"everyHours": 0}}))
     off = {"backup-timer": line("backup-timer", "inactive"), "backup": None}
     assert look(plan, {"master-3": off}).report.count == 0
+
+
+NAME = "dev-20270601T093000Z-4711-master-3-schedule.db.enc"
+
+
+def test_what_did_not_get_to_the_object_store_is_told_until_a_later_one_did() -> None:
+    plan = planned(lab(with_store()))
+    unsent = line("backup-unsent", hours_ago(1), NAME, "403 AccessDenied: no")
+    sent = line("backup-sent", hours_ago(2), NAME)
+    seen = look(plan, {"master-1": {"backup-unsent": unsent}, "master-3": {"backup-sent": sent}})
+    (found,) = seen.report.nodes["master-1"]
+    assert found.text == f"{NAME} did not get to the object store: 403 AccessDenied: no"
+    later = line("backup-sent", hours_ago(0.5), NAME)
+    seen = look(plan, {"master-1": {"backup-unsent": unsent}, "master-3": {"backup-sent": later}})
+    assert seen.report.count == 0
+
+
+def test_a_store_that_gets_nothing_any_more_is_the_clusters_trouble() -> None:
+    plan = planned(lab(with_store()))
+    old = look(plan, {"master-3": {"backup-sent": line("backup-sent", hours_ago(14), NAME)}})
+    assert [found.text for found in old.report.cluster] == [
+        "the last one in the object store is 14 h old, one every 6 h is planned"
+    ]
+    never = look(plan).report
+    assert [found.text for found in never.cluster] == [
+        "the object store was never sent a backup, one every 6 h is planned"
+    ]
+    assert look(PLAN).report.count == 0

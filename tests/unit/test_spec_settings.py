@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from stacks import desired, object_store
 from tests.unit.certificate import certificate
-from tests.unit.configs import lab, planned, problems
+from tests.unit.configs import STORE, lab, planned, problems
 
 PEM = (
     "write the lines from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE----- below `ca: |`, "
     "and none between or around them"
 )
 OIDC = {"issuerUrl": "https://id.example.com", "clientId": "kube"}
+
+STORE_PATH = "etcd.backup.objectStore"
+GIVEN = {"backupSecretKey": {"secure": "v1:x"}}
 
 BAD = [
     ({"network.plugin": "calico"}, "network.plugin", "\"calico\" is not one of 'flannel', 'none'"),
@@ -27,6 +31,19 @@ BAD = [
     ({"loadBalancing.maxConnections": 9901}, "loadBalancing.maxConnections", "9901 need more files than machines that are containers may open; use at most 9900"),
     ({"loadBalancing.idleTimeoutH": 0}, "loadBalancing.idleTimeoutH", "0 is too small; at least 1"),
     ({"etcd.electionTimeoutMs": 400}, "etcd.electionTimeoutMs", "400 is under 5 x heartbeatIntervalMs; use 1000"),
+    ({"etcd.backup": {"objectStore": {**STORE, "endpoint": "s3.example.com"}}}, f"{STORE_PATH}.endpoint", "'s3.example.com' is no plain URL; write http(s)://host[:port][/path] without user, password or query"),
+    ({"etcd.backup": {"objectStore": {**STORE, "endpoint": "https://s3.example.com/acme"}}}, f"{STORE_PATH}.endpoint", "'https://s3.example.com/acme' has a path; write http(s)://host[:port] only"),
+    ({**GIVEN, "etcd.backup": {"objectStore": {**STORE, "endpoint": "https://acme.s3.example.com"}}}, f"{STORE_PATH}.endpoint", "'https://acme.s3.example.com' names the bucket; requests name it in their path, so write https://s3.example.com"),
+    ({**GIVEN, "etcd.backup": {"encrypt": False, "objectStore": {**STORE, "endpoint": "http://minio:9000"}}}, f"{STORE_PATH}.endpoint", "is http, and encrypt is false: every Secret of the cluster would go over the network in the open; use https"),
+    ({"etcd.backup": {"objectStore": {**STORE, "bucket": "s3://acme"}}}, f"{STORE_PATH}.bucket", "'s3://acme' is no name of a bucket; use 3 to 63 of a-z, 0-9, '-' and single dots"),
+    ({"etcd.backup": {"objectStore": {**STORE, "prefix": "/prod/"}}}, f"{STORE_PATH}.prefix", "'/prod/' is no prefix; write it as 'clusters/prod': letters, digits, '_', '.' and '-', no slash at the ends"),
+    ({"etcd.backup": {"objectStore": {**STORE, "prefix": "a/../b"}}}, f"{STORE_PATH}.prefix", "'a/../b' is no prefix; write it as 'clusters/prod': letters, digits, '_', '.' and '-', no slash at the ends"),
+    ({"etcd.backup": {"objectStore": {**STORE, "region": "EU"}}}, f"{STORE_PATH}.region", "'EU' is no region; write it as 'eu-central-1' or 'auto'"),
+    ({"etcd.backup": {"objectStore": {**STORE, "accessKey": "AKIA:secret"}}}, f"{STORE_PATH}.accessKey", "'AKIA:secret' is no ID of an access key; it has 3 to 128 letters, digits and _ . + = @ -"),
+    ({"etcd.backup": {"objectStore": {**STORE, "secretKey": "x"}}}, f"{STORE_PATH}.secretKey", "unknown key `secretKey`; known are endpoint, bucket, prefix, region, accessKey, ca, prune"),
+    ({**GIVEN, "etcd": {"quotaBackendGib": 5, "backup": {"objectStore": STORE}}}, STORE_PATH, "a store takes 5 GiB in one request, so with it quotaBackendGib is 4 at most; use etcd.backup.directory for a bigger etcd"),
+    ({"etcd.backup": {"objectStore": STORE}}, STORE_PATH, "there is no secret for its accessKey; `pulumi config set --secret kube-ha:backupSecretKey` asks for it"),
+    ({"backupSecretKey": "in the open", "etcd.backup": {"objectStore": STORE}}, "backupSecretKey", "is a secret and stands here in the open: replace it where it is from, then `pulumi config set --secret kube-ha:backupSecretKey`"),
     ({"etcd.maxRequestKib": 1024}, "etcd.maxRequestKib", "1024 is too small; at least 1536"),
     ({"etcd.maxRequestKib": 2049}, "etcd.maxRequestKib", "2049 is too big; at most 2048"),
     ({"etcd.metrics": "all"}, "etcd.metrics", "\"all\" is not one of 'basic', 'extensive'"),
@@ -152,3 +169,53 @@ def test_names_a_provider_could_give_itself_are_warned_of(
     more: dict[str, object], warnings: list[tuple[str, str]]
 ) -> None:
     assert list(planned(lab({"controlPlane.oidc": {**OIDC, **more}})).warnings) == warnings
+
+
+def test_a_store_with_its_secret_is_taken_and_told_to_the_members_without_it() -> None:
+    said = {"objectStore": {**STORE, "prefix": "a/b", "region": "auto", "prune": False}}
+    proxy = {"https": "http://proxy:3128", "noProxy": [".internal", "10.0.0.0/8"]}
+    plan = planned(lab({**GIVEN, "etcd.backup": said, "proxy": proxy}))
+    told = desired.of_member(plan, plan.etcd[0])
+    assert {key: text for key, text in told.items() if key in object_store.VALUES} == {
+        "BACKUP_STORE": "https://s3.example.com/acme/a/b",
+        "BACKUP_REGION": "auto",
+        "BACKUP_ACCESS_KEY": "AKIAEXAMPLE",
+        "BACKUP_CA": "0",
+        "BACKUP_PRUNE": "0",
+        "BACKUP_PROXY": "http://proxy:3128",
+    }
+    told = desired.of_member(planned(lab()), plan.etcd[0])
+    assert {key: told[key] for key in object_store.VALUES if key in told} == {"BACKUP_STORE": ""}
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "through"),
+    [
+        ("https://s3.internal", None),
+        ("https://10.1.2.3:9000", None),
+        ("https://11.1.2.3:9000", "http://proxy:3128"),
+        ("https://notinternal", "http://proxy:3128"),
+        ("http://s3.example.com", None),
+    ],
+)
+def test_a_store_is_reached_by_the_proxy_of_the_nodes(endpoint: str, through: str | None) -> None:
+    proxy = {"https": "http://proxy:3128", "noProxy": [".internal", "10.0.0.0/8"]}
+    said = {"objectStore": {**STORE, "endpoint": endpoint}}
+    plan = planned(lab({**GIVEN, "etcd.backup": said, "proxy": proxy}))
+    assert desired.of_member(plan, plan.etcd[0])["BACKUP_PROXY"] == (through or "")
+
+
+@pytest.mark.parametrize("secret", ["", "two words", "line\nbreak", "\u00fcml", "x" * 257])
+def test_what_can_be_no_secret_is_refused_and_not_shown(secret: str) -> None:
+    [(path, text)] = object_store.unusable(secret)
+    assert path == "backupSecretKey"
+    assert not secret or secret not in text
+    assert object_store.unusable('se/cr"e\\t+=') == []
+
+
+def test_a_bundle_of_cas_is_too_much_for_one_command() -> None:
+    ca = 5 * certificate()
+    said = {"objectStore": {**STORE, "ca": ca}}
+    [(path, text)] = problems(lab({**GIVEN, "etcd.backup": said}))
+    assert path == f"{STORE_PATH}.ca"
+    assert text.startswith(f"has {len(ca)} bytes, 2048 at most")

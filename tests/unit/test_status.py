@@ -9,8 +9,17 @@ import pytest
 
 from operations import status
 from operations.status_document import document
-from tests.unit.configs import lab, planned
-from tests.unit.probed import Edits, b64, line, look, member_list, member_status, not_made
+from tests.unit.configs import lab, planned, with_store
+from tests.unit.probed import (
+    Edits,
+    b64,
+    hours_ago,
+    line,
+    look,
+    member_list,
+    member_status,
+    not_made,
+)
 
 PLAN = planned(lab())
 SERVER = "/etc/kube-ha/etcd/server.crt"
@@ -191,7 +200,7 @@ def test_programs_get_the_same_in_stable_keys() -> None:
     assert told["firstCertificateToEnd"]["days"] == 300
     assert sorted(told) == [
         "api", "away", "cluster", "clusterDifferences", "differences", "endpoint", "etcd",
-        "firstCertificateToEnd", "kubernetes", "lastBackup", "loadBalancers", "nodes", "notApplied", "stack", "virtualIp",
+        "firstCertificateToEnd", "kubernetes", "lastBackup", "lastBackupSent", "loadBalancers", "nodes", "notApplied", "stack", "virtualIp",
     ]  # fmt: skip
 
 
@@ -206,6 +215,18 @@ def test_the_last_backup_is_told_to_people_and_programs() -> None:
     none = look(PLAN, {"master-3": {"backup": None}})
     assert "backups: NONE yet (every 6 h)" in status.screen(none)
     assert document(none)["lastBackup"] is None
+    assert document(none)["lastBackupSent"] is None
+
+
+def test_the_screen_says_how_old_the_last_one_in_the_object_store_is() -> None:
+    plan = planned(lab(with_store()))
+    one = "dev-20270601T093000Z-4711-master-3-schedule.db.enc"
+    there = look(plan, {"master-3": {"backup-sent": line("backup-sent", hours_ago(26), one)}})
+    assert "every 6 h; in the object store: 26 h 0 min ago" in "\n".join(status.screen(there))
+    sent = document(there)["lastBackupSent"]
+    assert isinstance(sent, dict)
+    assert sent["name"] == one
+    assert "every 6 h; NONE in the object store" in "\n".join(status.screen(look(plan)))
 
 
 WITH_VIP = planned(lab({"frontDoors.vip": {"address": "10.92.0.5"}}))
