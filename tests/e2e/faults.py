@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tests.e2e.node import Node
 from tests.e2e.stack import Stack
+from tests.e2e.update import Update
 from tests.e2e.waiting import wait_for
 
 # The process of sshd that serves the session in which this phase runs.
@@ -36,6 +39,40 @@ def engine_death(stack: Stack, *, resource: str, until: Callable[[], bool] = lam
         update.sigkill()
     stack.measured(f"engine killed after {seconds:.0f} s, at {resource}")
     stack.cancel()
+
+
+def seeded(stack: Stack) -> random.Random:
+    """Chance that can be had again: KUBE_HA_SEED, else a new seed, which is told."""
+    seed = os.environ.get("KUBE_HA_SEED") or str(random.SystemRandom().randrange(1_000_000))
+    stack.measured(f"KUBE_HA_SEED={seed}")
+    return random.Random(seed)  # noqa: S311 (the steps shall be known again)
+
+
+def engine_deaths_at_random(stack: Stack, chance: random.Random, times: int) -> int:
+    """So many ups of one edit, each killed at any one of the steps that are left; how many of them still ran then."""
+    left, killed = len(stack.preview().changes), 0
+    for _ in range(times):
+        step = chance.randint(1, max(left, 1))
+        update = stack.start_up()
+
+        def missing(update: Update = update, step: int = step) -> str:
+            begun = len(update.changes)
+            return "" if begun >= step or not update.alive else f"{begun} steps of {step}"
+
+        try:
+            wait_for(f"step {step} of {left}", missing, limit_s=300, every_s=0.1)
+            alive = update.alive
+        finally:
+            update.sigkill()
+        if not alive:
+            assert update.end() == 0, update.tail()
+            return killed
+        begun = list(update.changes)
+        stack.measured(f"engine killed at step {step} of about {left}: {begun[-1]}")
+        stack.cancel()
+        killed += 1
+        left -= len(begun)
+    return killed
 
 
 def broken_connection(node: Node, phase: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e import config
 from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.probe import Probe
+from tests.e2e.load import Load
 from tests.e2e.stack import Stack
 
 NAME = "test-move"
@@ -47,12 +47,10 @@ def test_etcd_moves_back(stack: Stack) -> None:
 
 
 def moved(stack: Stack, where: str) -> None:
-    with Probe(stack.node("worker-1"), stack.evidence / f"probe-{where}.txt") as probe:
+    with Load(stack, f"etcd moves {where}") as load:
         update = stack.up()
     stack.measured(f"etcd moved {where}: {update.seconds:.0f} s")
-    stack.measured(f"meanwhile, reads: {probe.seen('read')}; writes: {probe.seen('write')}")
-    assert probe.seen("read").failed_twice == 0
-    assert probe.seen("write").failed_twice == 0
+    load.assert_unharmed()
 
 
 def members(stack: Stack, at: str) -> list[str]:

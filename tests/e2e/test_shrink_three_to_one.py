@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e import config, lab
 from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.probe import Probe
+from tests.e2e.load import Load
 from tests.e2e.stack import Stack
 from tests.e2e.waiting import wait_for
 
@@ -39,21 +38,12 @@ def test_two_masters_leave_in_one_edit_and_clients_go_on(stack: Stack) -> None:
     left = [_address(stack, name) for name in LEFT]
     stack.make_leader("master-3")
     stack.edit("pools.master.count", 1)
-    worker = stack.node("worker-1")
-    doors = {"HAProxy": "127.0.0.1:3446", "the Service": _service(stack)}
-    probes = {
-        name: Probe(worker, stack.evidence / f"probe {name}.txt", door=door)
-        for name, door in doors.items()
-    }
-    with probes["HAProxy"], probes["the Service"]:
+    with Load(stack, "while shrinking", service=_service(stack)) as load:
         update = stack.up()
         stale = wait_for("no trace of them", lambda: _traces(stack, left), limit_s=30)
     stack.measured(f"up from 3 to 1 masters: {update.seconds:.0f} s")
     stack.measured(f"addresses that left are nowhere any more after another {stale:.1f} s")
-    for name, kind in itertools.product(probes, ("read", "write")):
-        seen = probes[name].seen(kind)
-        stack.measured(f"while shrinking, {kind}s by {name}: {seen}")
-        assert seen.failed_twice == 0, f"{kind}s by {name}: {seen}"
+    load.assert_unharmed()
     stack.wait_healthy({"master-1", "worker-1"}, limit_s=30)
     assert not {f"kube-ha-{NAME}-{name}" for name in LEFT} & set(lab.containers(NAME))
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e import config, lab
 from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.probe import Probe
+from tests.e2e.load import Load
 from tests.e2e.stack import Stack
 
 NAME = "test-states"
@@ -46,10 +46,9 @@ def test_decommissioned_leaves_in_order_and_keeps_its_machine(stack: Stack) -> N
     others = {name: stack.node(name).processes() for name in ("worker-1", "worker-3")}
     images = stack.node("worker-2").run("ctr -n k8s.io images ls -q | sort")
     stack.set_nodes({"worker-2": {"state": "decommissioned"}})
-    with Probe(stack.node("worker-1"), stack.evidence / "probe.txt") as probe:
+    with Load(stack, "a worker is decommissioned") as load:
         stack.up()
-    stack.measured(f"while a worker is decommissioned, writes: {probe.seen('write')}")
-    assert probe.seen("write").failed_twice == 0
+    load.assert_unharmed()
     stack.wait_healthy(ALL - {"worker-2"}, limit_s=30)
     machine = stack.node("worker-2")
     assert machine.run(STOPPED).strip() == ""
@@ -68,9 +67,9 @@ def test_decommissioned_leaves_in_order_and_keeps_its_machine(stack: Stack) -> N
 def test_a_worker_of_the_middle_is_removed_and_another_made_anew_in_one_edit(stack: Stack) -> None:
     before = machine_id(stack, "worker-3")
     stack.set_nodes({"worker-2": {"state": "removed"}, "worker-3": {"generation": 2}})
-    with Probe(stack.node("worker-1"), stack.evidence / "probe-anew.txt") as probe:
+    with Load(stack, "one removed and one made anew") as load:
         stack.up()
-    assert probe.seen("write").failed_twice == 0
+    load.assert_unharmed()
     stack.wait_healthy(ALL - {"worker-2"}, limit_s=60)
     assert machine_id(stack, "worker-3") != before
     assert f"kube-ha-{NAME}-worker-2" not in lab.containers(NAME)

@@ -1,0 +1,55 @@
+"""Story: the engine dies and a machine stands still while the bootstrap master leaves; clients feel nothing, and a plain up goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e import config, pods
+from tests.e2e.assertions import assert_sound
+from tests.e2e.faults import engine_death, stall
+from tests.e2e.load import Load
+from tests.e2e.stack import Stack
+
+NAME = "test-leaving"
+SUBNET = "10.93.36"
+STALL_S = 20
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    wanted = config.lab(NAME, f"{SUBNET}.0/24", masters=3, workers=2)
+    with Stack("faults_while_a_master_leaves", wanted) as stack:
+        yield stack
+
+
+def test_bootstrap_master_leaves_through_faults(stack: Stack) -> None:
+    stack.up()
+    pods.deploy(stack)
+    second = stack.node("master-2")
+    stack.make_leader("master-1")
+    stack.set_nodes({"master-1": {"state": "removed"}})
+
+    def removed() -> bool:
+        return ", master-1, " not in second.etcdctl("member list -w simple")
+
+    with (
+        Load(stack, "while a master leaves") as load,
+        pods.untouched(stack, {"master-2", "master-3", "worker-1", "worker-2"}),
+    ):
+        # Its member is gone; its machine, and its name in every list, are not.
+        engine_death(stack, resource=f"{NAME}-nodes", until=removed)
+        update = stack.start_up()
+        with stall(stack.node("worker-2")):
+            time.sleep(STALL_S)
+        assert update.end() == 0, update.tail()
+        load.read_kubeconfig_again()
+        stack.measured(f"the up after that: {update.seconds:.0f} s")
+        stack.wait_healthy({"master-2", "master-3", "worker-1", "worker-2"}, limit_s=30)
+    load.assert_unharmed()
+
+
+def test_what_is_left_is_sound(stack: Stack) -> None:
+    assert_sound(stack, gone=[f"{SUBNET}.11"])

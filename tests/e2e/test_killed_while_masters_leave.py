@@ -1,0 +1,60 @@
+"""Story: the bootstrap master leaves, then one more is replaced, and the engine is killed at five random steps; clients feel nothing, and a plain up ends what was begun.
+
+KUBE_HA_SEED=<number> kills at the same steps as the run that printed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e import config, pods
+from tests.e2e.assertions import assert_no_trace, assert_sound
+from tests.e2e.faults import engine_deaths_at_random, seeded
+from tests.e2e.load import Load
+from tests.e2e.stack import Stack
+
+SUBNET = "10.93.35"
+GONE = [f"{SUBNET}.11", f"{SUBNET}.12"]
+REMOVED: dict[str, object] = {"state": "removed"}
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    wanted = config.lab("test-killed-out", f"{SUBNET}.0/24", masters=3, workers=1)
+    with Stack("killed_while_masters_leave", wanted) as stack:
+        yield stack
+
+
+def test_masters_leave_though_the_engine_dies_anywhere(stack: Stack) -> None:
+    chance = seeded(stack)
+    stack.up()
+    pods.deploy(stack)
+    with Load(stack, "engine killed") as load:
+        stack.make_leader("master-1")
+        stack.set_nodes({"master-1": REMOVED})
+        with pods.untouched(stack, {"master-2", "master-3", "worker-1"}):
+            killed = engine_deaths_at_random(stack, chance, 2)
+            _ended(stack, load, {"master-2", "master-3"}, gone=[f"{SUBNET}.11"])
+
+        stack.edit("pools.master.count", 4)
+        stack.set_nodes({"master-1": REMOVED, "master-2": REMOVED})
+        with pods.untouched(stack, {"master-3", "worker-1"}):
+            killed += engine_deaths_at_random(stack, chance, 3)
+            _ended(stack, load, {"master-3", "master-4"}, gone=GONE)
+    stack.measured(f"the engine was killed {killed} times")
+    assert killed >= 3, "one of the first steps was the last one: the run says little"
+    load.assert_unharmed()
+
+
+def test_what_is_left_is_sound(stack: Stack) -> None:
+    assert_sound(stack, gone=GONE)
+
+
+def _ended(stack: Stack, load: Load, masters: set[str], *, gone: list[str]) -> None:
+    update = stack.up()
+    load.read_kubeconfig_again()
+    stack.measured(f"the up after that: {update.seconds:.0f} s")
+    stack.wait_healthy({*masters, "worker-1"}, limit_s=30)
+    assert_no_trace(stack, gone)
