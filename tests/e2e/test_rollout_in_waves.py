@@ -14,12 +14,12 @@ from tests.e2e.stack import Stack
 from tests.e2e.update import Update
 
 WORKERS = [f"worker-{number}" for number in range(1, 5)]
-_BREAK_KUBELET = r"""
+BREAK_KUBELET = r"""
 mkdir -p /run/systemd/system/kubelet.service.d
 printf '[Service]\nExecStartPre=/bin/false\n' >/run/systemd/system/kubelet.service.d/99-broken.conf
 systemctl daemon-reload
 """
-_MEND_KUBELET = "rm -r /run/systemd/system/kubelet.service.d; systemctl daemon-reload"
+MEND_KUBELET = "rm -r /run/systemd/system/kubelet.service.d; systemctl daemon-reload"
 
 
 @pytest.fixture(scope="module")
@@ -107,14 +107,14 @@ def test_a_budget_that_blocks_ends_it_before_any_node_is_touched(cluster: Stack)
 def test_a_worker_that_fails_within_the_budget_is_retried_alone(cluster: Stack) -> None:
     cluster.edit("rollout.failureBudgetPercent", 25)
     cluster.edit("kubelet.maxPods", 80)
-    cluster.node("worker-1").run(_BREAK_KUBELET)
+    cluster.node("worker-1").run(BREAK_KUBELET)
     update = cluster.start("up", "--continue-on-error")
     assert update.end() != 0
     assert begun(update) == [["worker-4"], ["worker-1", "worker-2"], ["worker-3"]]
     assert "worker-1 (failed at " in update.output
     assert cordoned(cluster) == ["worker-1"]
 
-    cluster.node("worker-1").run(_MEND_KUBELET)
+    cluster.node("worker-1").run(MEND_KUBELET)
     again = cluster.up()
     assert begun(again) == [["worker-1"]]
     assert (cordoned(cluster), marks(cluster)) == ([], "")

@@ -1,4 +1,4 @@
-"""Story: three masters share a virtual IP; its holder dies, its HAProxy dies, reloads and gets rubbish, the API behind it fails."""
+"""Story: three masters share a virtual IP: its HAProxy reloads and gets rubbish, the API behind it fails, and it stays where it is."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ ADDRESS = "10.93.61.5"
 DOOR = f"{ADDRESS}:8443"
 MASTERS = ("master-1", "master-2", "master-3")
 NODES = {*MASTERS, "worker-1"}
-MOVES_WITHIN_MS = 5000
-# A client that dials a dead machine tries again after 1, 2 and 4 s: the third time it may be the next holder.
-SERVES_AGAIN_MS = 10_000
 RELOADS = 10
 PHASE = "bash /root/.kube-ha/scripts/run.sh"
 
@@ -99,59 +96,6 @@ def test_an_api_that_fails_does_not_move_it(stack: Stack, holders: Holders) -> N
 
 def _status(stack: Stack, curl: str) -> str:
     return stack.node("worker-1").asked(f"{curl} https://127.0.0.1:3446/readyz").strip()
-
-
-def test_haproxy_that_dies_on_the_holder(stack: Stack, holders: Holders) -> None:
-    holder = stack.node(holders.wait_for_one())
-    with Load(stack, "proxy dies", outside=[DOOR]) as load:
-        holder.run("systemctl kill -s KILL haproxy")  # systemd starts it again
-        wait_for(
-            "HAProxy again",
-            lambda: "" if holder.asked("systemctl is-active haproxy").strip() == "active" else "no",
-            limit_s=30,
-        )
-        time.sleep(3)
-        holder = stack.node(holders.wait_for_one())
-        before = holders.moves()
-        holder.run("systemctl stop haproxy")  # and this time it stays away
-        moved_to = holders.wait_for_one(but=holder.name)
-        holder.run("systemctl start haproxy")
-        time.sleep(8)
-        assert holders.moves() == [*before, moved_to]
-    stack.measured(f"HAProxy of the holder stopped: VIP away for {_gap(holders)} ms")
-    _assert_served_again(load)
-
-
-def test_machine_that_dies_while_it_holds_it(stack: Stack, holders: Holders) -> None:
-    before = holders.moves()
-    holder = stack.node(holders.wait_for_one())
-    with Load(stack, "holder dies", outside=[DOOR]) as load:
-        holder.kill()
-        moved_to = holders.wait_for_one(but=holder.name)
-        time.sleep(3)
-    _assert_served_again(load)
-    holder.start()
-    holders.watch(holder)
-    stack.wait_healthy(NODES)
-    time.sleep(5)
-    assert holders.moves() == [*before, moved_to], "it must not move again when the machine returns"
-    # What the dead one saw last lies on its disk.
-    stack.measured(f"machine of the holder killed: VIP away for at most {_gap(holders)} ms")
-
-
-def _assert_served_again(load: Load) -> None:
-    """By the one door that was away for a moment: nothing acknowledged is lost, and it serves again in time."""
-    seen = load.seen()["API from outside"]
-    assert (seen.lost, seen.stale) == (0, 0), seen
-    assert max(seen.reads_gap_ms, seen.writes_gap_ms) < SERVES_AGAIN_MS, seen
-
-
-def _gap(holders: Holders) -> int:
-    """The longest that nobody had it. Two never had it."""
-    assert holders.longest_overlap_ms() == 0, holders.holds()
-    gap = holders.longest_gap_ms()
-    assert gap < MOVES_WITHIN_MS, holders.holds()
-    return gap
 
 
 def _stdin(stack: Stack, name: str) -> str:
