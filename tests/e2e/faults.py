@@ -49,10 +49,11 @@ def seeded(stack: Stack) -> random.Random:
 
 
 def engine_deaths_at_random(stack: Stack, chance: random.Random, times: int) -> int:
-    """So many ups of one edit, each killed at any one of the steps that are left; how many of them still ran then."""
-    left, killed = len(stack.preview().changes), 0
-    for _ in range(times):
-        step = chance.randint(1, max(left, 1))
+    """So many ups of one edit, killed at random steps of all that it takes; how many of them still ran then."""
+    every = len(stack.preview().changes)
+    done = killed = 0
+    for at in sorted(chance.sample(range(1, every + 1), times)):
+        step = max(at - done, 1)
         update = stack.start_up()
 
         def missing(update: Update = update, step: int = step) -> str:
@@ -60,7 +61,7 @@ def engine_deaths_at_random(stack: Stack, chance: random.Random, times: int) -> 
             return "" if begun >= step or not update.alive else f"{begun} steps of {step}"
 
         try:
-            wait_for(f"step {step} of {left}", missing, limit_s=300, every_s=0.1)
+            wait_for(f"step {at} of {every}", missing, limit_s=300, every_s=0.1)
             alive = update.alive
         finally:
             update.sigkill()
@@ -68,10 +69,10 @@ def engine_deaths_at_random(stack: Stack, chance: random.Random, times: int) -> 
             assert update.end() == 0, update.tail()
             return killed
         begun = list(update.changes)
-        stack.measured(f"engine killed at step {step} of about {left}: {begun[-1]}")
+        stack.measured(f"engine killed at step {at} of {every}: {begun[-1]}")
         stack.cancel()
         killed += 1
-        left -= len(begun)
+        done += len(begun)
     return killed
 
 
