@@ -1,4 +1,4 @@
-"""Story: two masters join one, and the engine is killed at five random steps of it; clients feel nothing, and a plain up ends what was begun.
+"""Story: two masters join one, and the engine is killed at six random steps of it; clients feel nothing, and a plain up ends what was begun.
 
 KUBE_HA_SEED=<number> kills at the same steps as the run that printed it.
 """
@@ -15,7 +15,7 @@ from tests.e2e.faults import engine_deaths_at_random, seeded
 from tests.e2e.load import Load
 from tests.e2e.stack import Stack
 
-KILLS = 5
+KILLS = 6
 
 
 @pytest.fixture(scope="module")

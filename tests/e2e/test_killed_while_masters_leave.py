@@ -1,4 +1,4 @@
-"""Story: the bootstrap master leaves, then one more is replaced, and the engine is killed at five random steps; clients feel nothing, and a plain up ends what was begun.
+"""Story: the bootstrap master leaves, then one more is replaced, and the engine is killed at four random steps; clients feel nothing, and a plain up ends what was begun.
 
 KUBE_HA_SEED=<number> kills at the same steps as the run that printed it.
 """
@@ -41,10 +41,10 @@ def test_masters_leave_though_the_engine_dies_anywhere(stack: Stack) -> None:
         stack.edit("pools.master.count", 4)
         stack.set_nodes({"master-1": REMOVED, "master-2": REMOVED})
         with pods.untouched(stack, {"master-3", "worker-1"}):
-            killed += engine_deaths_at_random(stack, chance, 3)
+            killed += engine_deaths_at_random(stack, chance, 2)
             _ended(stack, load, {"master-3", "master-4"}, gone=GONE)
     stack.measured(f"the engine was killed {killed} times")
-    assert killed >= 3, "one of the first steps was the last one: the run says little"
+    assert killed >= 2, "one of the first steps was the last one: the run says little"
     load.assert_unharmed()
 
 
