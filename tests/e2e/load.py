@@ -188,6 +188,14 @@ class Load:
         problems = members.problems(looks)
         assert not problems, "etcd was not safe at every moment:\n" + "\n".join(problems)
 
+    def assert_served_again(self, *, within_ms: int) -> None:
+        """For what nobody announces, as a power cut: what was in hand with it may fail twice, and nothing more."""
+        for place, seen in self.seen().items():
+            assert (seen.lost, seen.stale) == (0, 0), f"{place}: {seen}"
+            assert seen.failed_twice <= 1, f"{place}: {seen}"
+            gap = max(seen.reads_gap_ms, seen.writes_gap_ms)
+            assert gap <= within_ms, f"{place}: {seen}"
+
     def _clients(self) -> list[Client]:
         return [*self._counting.values(), self._looking]
 

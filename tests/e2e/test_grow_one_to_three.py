@@ -12,6 +12,8 @@ from tests.e2e.assertions import assert_up_changes_nothing
 from tests.e2e.load import Load
 from tests.e2e.stack import Stack
 
+# A write that the dead leader had in hand is given up by the others after 7 s.
+SERVES_AGAIN_MS = 10_000
 GROWN = {"master-1", "master-2", "master-3", "worker-1"}
 
 
@@ -44,4 +46,4 @@ def test_grown_cluster_outlives_its_first_master(stack: Stack) -> None:
         stack.node("master-1").kill()
         time.sleep(20)  # the clients tell of what is in hand when it dies
         stack.kubectl("create", "configmap", "written-without-the-first-master", context=witness)
-    load.assert_unharmed()
+    load.assert_served_again(within_ms=SERVES_AGAIN_MS)
