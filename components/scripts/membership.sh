@@ -29,10 +29,10 @@ cluster_table() {
 # shellcheck disable=SC2034 # read by those who source this
 NO_ANSWER="busy the API (does not answer)"
 
-# How awk reads the table of what is wanted, then the cluster's: want, there, applied, ready, begun and failed by name. What it ends with is the phase's.
+# How awk reads the table of what is wanted, which may be empty, then the cluster's: want, there, applied, ready, begun and failed by name. What it ends with is the phase's.
 # shellcheck disable=SC2016,SC2034 # awk's fields; read by those who source this
 NODE_ROWS='
-  NR == FNR {split($0, row, " "); want[row[1]] = row[2]; next}
+  FILENAME == ARGV[1] {split($0, row, " "); want[row[1]] = row[2]; next}
   $1 in want {there[$1] = 1; applied[$1] = $2; ready[$1] = $3; begun[$1] = $4; failed[$1] = $5}
   function say(kind, name, reason) {print kind, name " (" reason ")"}'
 

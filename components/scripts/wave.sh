@@ -48,7 +48,7 @@ await_wave() {
     if [[ $left != "$NO_ANSWER" ]]; then
       # What a node said before this wave began may be of an earlier update: its retry takes it away.
       if [[ $old == unread ]]; then old=$(grep '^failed ' <<<"$left" || true); fi # none is an answer
-      failures=$(comm -13 <(sort <<<"$old") <(grep '^failed ' <<<"$left" | sort))
+      failures=$(comm -13 <(sort <<<"$old") <(grep '^failed ' <<<"$left" | sort || true))
       judge "$failures" "$lost"
       if [[ $(count_of "$left") == $(count_of "$failures") ]]; then break; fi
       # Every node is idle, then busy, then done or failed: the sum only falls while something moves.

@@ -69,6 +69,16 @@ def test_while_nobody_is_held_back_nobody_is_asked(shell: Shell) -> None:
     assert shell.calls == []
 
 
+def test_a_wave_of_nobody_but_new_ones_holds_up_nothing(shell: Shell) -> None:
+    out = gate(shell, [*DONE, node("worker-4"), *OLD], NODES="", **NO_WAITING)
+    assert "wave 2 of 3 is as wanted" in out
+
+
+def test_the_wait_for_a_wave_says_nothing_of_itself(shell: Shell) -> None:
+    out = gate(shell, [*DONE, BEGUN, *OLD], [*DONE, node("worker-4"), *OLD])
+    assert "ERROR" not in out
+
+
 @pytest.mark.parametrize(
     "looks",
     [
