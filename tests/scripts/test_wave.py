@@ -70,7 +70,7 @@ def test_while_nobody_is_held_back_nobody_is_asked(shell: Shell) -> None:
 
 
 def test_a_wave_of_nobody_but_new_ones_holds_up_nothing(shell: Shell) -> None:
-    out = gate(shell, [*DONE, node("worker-4"), *OLD], NODES="", **NO_WAITING)
+    out = gate(shell, [*DONE, node("worker-4"), *OLD], NODES="", STALL_S="0", IDLE_S="0")
     assert "wave 2 of 3 is as wanted" in out
 
 
