@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What systemd runs whenever etcd has stopped (ExecStopPost of etcd.service). A member that the others have removed never serves again. The API server
-# that asks it alone would answer from its cache, minutes on, and whoever watches by it would see a cluster that stands still: it ends at once.
+# that asks it alone would answer from its cache for a minute and more, and whoever watches by it would see a cluster that stands still: it ends at once.
 # etcd-member.sh brings it back where the machine becomes a member again.
 set -euo pipefail
 manifest=${ROOT:-}/etc/kubernetes/manifests/kube-apiserver.yaml
