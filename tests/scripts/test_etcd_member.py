@@ -236,7 +236,9 @@ THREE = [
 ]
 
 
-def voters(shell: Shell, rows: list[str], *, healthy: tuple[str, ...]) -> None:
+def voters(
+    shell: Shell, rows: list[str], *, healthy: tuple[str, ...], leader: bool = True
+) -> None:
     """A cluster as seen by this member, in which those at the given addresses are healthy."""
     (shell.folder / "rows").write_text("".join(line + "\n" for line in rows))
     shell.stub("systemctl")
@@ -247,6 +249,7 @@ case "$*" in
   *"member list"*) cat "{shell.folder}/rows" ;;
   *health*) for address in {" ".join(healthy)}; do [[ $2 == *$address* ]] && exit 0; done; exit 1 ;;
   *status*) echo '"MemberID" : 14841639068965178418' ;;
+  *move-leader*) exit {0 if leader else 1} ;;
 esac""",
     )
 
@@ -259,9 +262,20 @@ def test_a_restart_that_would_cost_the_quorum_is_refused(shell: Shell) -> None:
 
 def test_a_restart_hands_the_leadership_over_first(shell: Shell) -> None:
     voters(shell, THREE, healthy=(SECOND, THIRD))
+    shell.stub("sleep")
     shell.run(f"{FILES}; before_restart", phase="etcd-member", values=VALUES)
+    moved, rest = shell.calls[-2:]
     # All 64 bits of it: the awk of Debian knows 32.
-    assert any("move-leader cdf818194e3a8c32" in call for call in shell.calls)
+    assert moved.endswith("move-leader cdf818194e3a8c32")
+    # A client that was refused while it moved does not meet the restart with its next try.
+    assert rest == "sleep 2"
+
+
+def test_a_follower_restarts_at_once(shell: Shell) -> None:
+    voters(shell, THREE, healthy=(SECOND, THIRD), leader=False)
+    shell.stub("sleep")
+    shell.run(f"{FILES}; before_restart", phase="etcd-member", values=VALUES)
+    assert "sleep 2" not in shell.calls
 
 
 ASIDE = """
