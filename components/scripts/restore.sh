@@ -109,9 +109,10 @@ restart() {
   own
   pids=$(control_plane)
   if [[ -n $pids ]]; then
+    # At once: asked to end, an API server drains for up to two minutes what it no longer has an answer for.
     # shellcheck disable=SC2086 # numbers
-    kill -TERM $pids 2>/dev/null || true # one of them may just have ended
-    wait_for 90 "old control plane of $NODE ended" gone "$pids"
+    kill -KILL $pids 2>/dev/null || true # one of them may just have ended
+    wait_for 30 "old control plane of $NODE ended" gone "$pids"
   fi
   systemctl restart kubelet # it waits minutes before it starts what has failed for a while; a new one does not
   wait_for 240 "apiserver of $NODE ready at https://$ADDRESS:6443/readyz" ready

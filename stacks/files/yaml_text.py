@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 import yaml
 
@@ -38,5 +40,13 @@ _Dumper.add_representer(str, _text)
 
 
 def documents(*values: Mapping[str, object]) -> str:
-    """One YAML document a value, with `---` between; raises yaml.YAMLError for other types."""
-    return yaml.dump_all(values, Dumper=_Dumper, sort_keys=False, width=10_000, allow_unicode=False)
+    """One YAML document a value, with `---` between; raises TypeError for what JSON does not have."""
+    return _written(json.dumps(values))
+
+
+# The emitter is slow, and one run asks for the same documents for the plan in words, the resources and the memory.
+@lru_cache(maxsize=256)
+def _written(values: str) -> str:
+    return yaml.dump_all(
+        json.loads(values), Dumper=_Dumper, sort_keys=False, width=10_000, allow_unicode=False
+    )

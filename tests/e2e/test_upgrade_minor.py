@@ -17,12 +17,12 @@ from tests.e2e.update import Update
 SUBNET = "10.93.82.0/24"
 OLD = "1.35.4"
 MASTERS = [f"master-{n}" for n in (1, 2, 3)]
-NODES = {*MASTERS, "worker-1", "worker-2"}
+NODES = {*MASTERS, "worker-1", "worker-2", "worker-3"}
 
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-upgrade", SUBNET, masters=3, workers=2)
+    wanted = config.lab("test-upgrade", SUBNET, masters=3, workers=3)
     wanted["cluster"]["kubernetes"] = OLD
     with Stack("upgrade_minor", versions.with_older_ones(wanted, SUBNET)) as stack:
         yield stack
@@ -67,7 +67,7 @@ def test_second_up_changes_nothing(stack: Stack) -> None:
 
 def _measure(stack: Stack, update: Update) -> None:
     stack.measured(
-        f"{OLD} to {config.kubernetes()} of 3 masters and 2 workers: {update.seconds:.0f} s"
+        f"{OLD} to {config.kubernetes()} of 3 masters and 3 workers: {update.seconds:.0f} s"
     )
     took = update.durations()
     for name in sorted(NODES):

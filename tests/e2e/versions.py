@@ -14,7 +14,7 @@ from tests.e2e.lab import ROOT
 from tests.e2e.stack import Stack
 
 # Built once for all stories of upgrades, and kept in the cache; no other story needs it.
-_ALSO = ("kubernetes=1.35.4", "etcd=3.6.15", "etcd=3.5.35", "containerd=2.3.6")
+_ALSO = ("kubernetes=1.36.1", "kubernetes=1.35.4", "etcd=3.6.15", "etcd=3.5.35", "containerd=2.3.6")
 _LINK = ".local/bundle-upgrades"
 _COLD_S = 3600
 

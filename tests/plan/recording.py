@@ -13,6 +13,7 @@ import os
 import runpy
 import threading
 from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -108,8 +109,13 @@ class Engine:
             "PULUMI_CONFIG_SECRET_KEYS": json.dumps([f"kube-ha:{key}" for key in secrets]),
         }
         context = contextvars.Context()
-        with chdir(self.folder), mock.patch.dict(os.environ, environment):
-            context.run(_run_program, monitor, self.stack)
+        # A thread of its own begins with a short stack: the SDK records the whole of it with every resource.
+        with (
+            chdir(self.folder),
+            mock.patch.dict(os.environ, environment),
+            ThreadPoolExecutor(max_workers=1) as thread,
+        ):
+            thread.submit(context.run, _run_program, monitor, self.stack).result()
 
 
 def _is_secret(value: object) -> TypeGuard[dict[str, str]]:

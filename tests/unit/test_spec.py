@@ -82,7 +82,7 @@ BAD = [
     ({"cluster.kubernetes": "v1.36.3"}, "cluster.kubernetes", "'v1.36.3': write it without the v, as '1.36.3'"),
     ({"cluster.kubernetes": "1.36"}, "cluster.kubernetes", "'1.36' is no version; write major.minor.patch, as '1.36.3'"),
     ({"cluster.kubernetes": "latest"}, "cluster.kubernetes", "'latest' is no version; write major.minor.patch, as '1.36.3'"),
-    ({"cluster.kubernetes": "1.36.99"}, "cluster.kubernetes", "'1.36.99' is not in artifacts/lock.yaml; it has 1.36.3, 1.35.4"),
+    ({"cluster.kubernetes": "1.36.99"}, "cluster.kubernetes", "'1.36.99' is not in artifacts/lock.yaml; it has 1.36.3, 1.36.1, 1.35.4"),
     ({"cluster.podCidr": "10.244.0.0"}, "cluster.podCidr", "'10.244.0.0' is no IPv4 network; write address/bits, as '10.244.0.0/16'"),
     ({"cluster.podCidr": "10.244.0.1/16"}, "cluster.podCidr", "'10.244.0.1/16' has host bits set; the network is '10.244.0.0/16'"),
     ({"cluster.podCidr": "fd00::/48"}, "cluster.podCidr", "'fd00::/48' is no IPv4 network; write address/bits, as '10.244.0.0/16'"),
