@@ -236,9 +236,7 @@ THREE = [
 ]
 
 
-def voters(
-    shell: Shell, rows: list[str], *, healthy: tuple[str, ...], leader: bool = True
-) -> None:
+def voters(shell: Shell, rows: list[str], *, healthy: tuple[str, ...], leader: bool = True) -> None:
     """A cluster as seen by this member, in which those at the given addresses are healthy."""
     (shell.folder / "rows").write_text("".join(line + "\n" for line in rows))
     shell.stub("systemctl")
