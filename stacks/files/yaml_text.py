@@ -41,12 +41,13 @@ _Dumper.add_representer(str, _text)
 
 def documents(*values: Mapping[str, object]) -> str:
     """One YAML document a value, with `---` between; raises TypeError for what JSON does not have."""
-    return _written(json.dumps(values))
+    return written(json.dumps(values))
 
 
 # The emitter is slow, and one run asks for the same documents for the plan in words, the resources and the memory.
 @lru_cache(maxsize=256)
-def _written(values: str) -> str:
+def written(values: str) -> str:
+    """The same, of a JSON list of documents."""
     return yaml.dump_all(
         json.loads(values), Dumper=_Dumper, sort_keys=False, width=10_000, allow_unicode=False
     )

@@ -122,7 +122,10 @@ def test_what_is_wanted_beside_a_set_comes_before_it() -> None:
     [
         (("etcd", "3.4.1"), r"choices\.etcd: has no 3\.4\.1; there are 3\.6\.15, 3\.5\.35"),
         (("runc", "1.0.0"), r"choices\.runc: has no 1\.0\.0; there are none"),
-        (("kubernetes", "1.1.1"), r"no set for Kubernetes 1\.1\.1; there are 1\.36\.3, 1\.35\.4"),
+        (
+            ("kubernetes", "1.1.1"),
+            r"no set for Kubernetes 1\.1\.1; there are 1\.36\.3, 1\.36\.1, 1\.35\.4",
+        ),
     ],
 )
 def test_what_the_lock_does_not_have_cannot_be_wanted_beside(

@@ -7,6 +7,7 @@ import os
 import pytest
 import yaml
 
+from stacks.files import yaml_text
 from tests.fuzz import quick
 
 pytest.register_assert_rewrite("tests.fuzz.invariants")
@@ -20,4 +21,5 @@ def examples() -> int:
 @pytest.fixture
 def quick_yaml(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setattr(yaml, "dump_all", quick.dump_all)
+    monkeypatch.setattr(yaml_text, "written", yaml_text.written.__wrapped__)  # every time
     return monkeypatch

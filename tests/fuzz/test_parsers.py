@@ -21,7 +21,7 @@ import yaml
 
 from components import script
 from stacks import artifacts, desired
-from stacks.files import acceptance, apiserver, join, kubeadm, kubeconfig
+from stacks.files import acceptance, apiserver, join, kubeadm, kubeconfig, yaml_text
 from stacks.node_settings import OWN_REGISTRIES
 from stacks.plan import Node, Plan
 from tests.fuzz import clusters, read_back
@@ -69,6 +69,7 @@ def rendered() -> Rendered:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yaml, "dump_all", spy)
+        patch.setattr(yaml_text, "written", yaml_text.written.__wrapped__)  # every time
         for plan in plans:
             for node in {node.pool: node for node in reversed(plan.nodes)}.values():
                 found.cases.append(Case(plan, node, _phases(plan, node)))

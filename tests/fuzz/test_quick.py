@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from stacks import desired
+from stacks.files import yaml_text
 from tests.fuzz import clusters, quick
 
 CONFIGS = 25  # PyYAML's own reader takes its time
@@ -27,6 +28,7 @@ def test_the_quick_text_holds_the_data_of_the_real_one(monkeypatch: pytest.Monke
         return text
 
     monkeypatch.setattr(yaml, "dump_all", spy)
+    monkeypatch.setattr(yaml_text, "written", yaml_text.written.__wrapped__)  # every time
     for made in plans:
         desired.addons(made)
         for node in made.masters:
