@@ -40,11 +40,11 @@ _Dumper.add_representer(str, _text)
 
 
 def documents(*values: Mapping[str, object]) -> str:
-    """One YAML document a value, with `---` between; raises TypeError for what JSON does not have."""
+    """One YAML document a value, with `---` between; raises TypeError for what is not JSON."""
     return written(json.dumps(values))
 
 
-# The emitter is slow, and one run asks for the same documents for the plan in words, the resources and the memory.
+# The emitter is slow, and the plan in words, the resources and the memory ask for the same.
 @lru_cache(maxsize=256)
 def written(values: str) -> str:
     """The same, of a JSON list of documents."""
