@@ -113,6 +113,7 @@ restart() {
     # shellcheck disable=SC2086 # numbers
     kill -KILL $pids 2>/dev/null || true # one of them may just have ended
     wait_for 30 "old control plane of $NODE ended" gone "$pids"
+    log "the old control plane of $NODE has ended"
   fi
   systemctl restart kubelet # it waits minutes before it starts what has failed for a while; a new one does not
   wait_for 240 "apiserver of $NODE ready at https://$ADDRESS:6443/readyz" ready
