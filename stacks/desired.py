@@ -11,10 +11,11 @@ import base64
 import json
 from collections.abc import Mapping
 
-from stacks import clouds, front_door_values, object_store, phases, ports, rotation
+from stacks import clouds, front_door_values, object_store, phases, ports, rotation, serving
 from stacks.artifacts import File, images
 from stacks.files import (
     apiserver,
+    approver,
     containerd,
     coredns,
     etcd,
@@ -50,9 +51,10 @@ PATHS: Mapping[str, str] = {
     "AUDIT_POLICY": kubeadm.AUDIT_POLICY,
     "ADMISSION_CONFIG": kubeadm.ADMISSION,
     "OIDC_CA": kubeadm.OIDC_CA,
+    "APPROVER_UNIT": approver.UNIT,
 }
 # Not there at all where their text is empty.
-_OPTIONAL = ("AUDIT_POLICY", "ADMISSION_CONFIG", "OIDC_CA")
+_OPTIONAL = ("AUDIT_POLICY", "ADMISSION_CONFIG", "OIDC_CA", "APPROVER_UNIT")
 
 _WORKER_FILES = ("containerd", "runc", "cni-plugins", "kubeadm", "kubelet")
 _MASTER_FILES = (*_WORKER_FILES, "kubectl")
@@ -125,6 +127,8 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
             "PAUSE_IMAGE": images(plan)["pause"].ref,
             **_cluster_ca(plan),
         }
+    if node.in_kubernetes and not node.is_master:
+        values["SERVING_ADDRESS"] = serving.address(plan, node)
     if node in plan.holders:
         values["PACKAGES"] += " keepalived"
         values["VIP"] = plan.vip
@@ -189,6 +193,8 @@ def of_master(plan: Plan, node: Node) -> dict[str, str]:
         "AUDIT_POLICY": value.of(apiserver.audit_policy(plan)) if audited else "",
         "ADMISSION_CONFIG": value.of(apiserver.admission_configuration(plan)),
         "OIDC_CA": value.of(apiserver.oidc_ca(plan)),
+        "SERVING_ADDRESS": serving.address(plan, node),
+        "APPROVER_UNIT": value.of(approver.unit()) if serving.are_issued(plan) else "",
         "KEYS": rotation.words(plan),
     }
 
@@ -213,6 +219,7 @@ def addons(plan: Plan) -> dict[str, str]:
         "coredns": coredns.coredns(plan),
         "kube-proxy": kube_proxy.kube_proxy(plan),
         "lost-nodes": lost_nodes.lost_nodes(plan),
+        "serving-certificates": approver.manifest(plan),
     }
     if plan.spec.network.plugin == "flannel":
         manifests["flannel"] = flannel.flannel(plan)
