@@ -51,10 +51,9 @@ PATHS: Mapping[str, str] = {
     "AUDIT_POLICY": kubeadm.AUDIT_POLICY,
     "ADMISSION_CONFIG": kubeadm.ADMISSION,
     "OIDC_CA": kubeadm.OIDC_CA,
-    "APPROVER_UNIT": approver.UNIT,
 }
 # Not there at all where their text is empty.
-_OPTIONAL = ("AUDIT_POLICY", "ADMISSION_CONFIG", "OIDC_CA", "APPROVER_UNIT")
+_OPTIONAL = ("AUDIT_POLICY", "ADMISSION_CONFIG", "OIDC_CA")
 
 _WORKER_FILES = ("containerd", "runc", "cni-plugins", "kubeadm", "kubelet")
 _MASTER_FILES = (*_WORKER_FILES, "kubectl")
@@ -123,12 +122,11 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
             # Not used by the script: it makes a node read its settings from the cluster again when
             # they change.
             "KUBELET_SETTINGS": phases.digest(json.dumps(kubelet.configuration(plan))),
+            **_serving(plan),
             "HAPROXY_CFG": value.of(haproxy.local_api(plan, node)),
             "PAUSE_IMAGE": images(plan)["pause"].ref,
             **_cluster_ca(plan),
         }
-    if node.in_kubernetes and not node.is_master:
-        values["SERVING_ADDRESS"] = serving.address(plan, node)
     if node in plan.holders:
         values["PACKAGES"] += " keepalived"
         values["VIP"] = plan.vip
@@ -193,10 +191,13 @@ def of_master(plan: Plan, node: Node) -> dict[str, str]:
         "AUDIT_POLICY": value.of(apiserver.audit_policy(plan)) if audited else "",
         "ADMISSION_CONFIG": value.of(apiserver.admission_configuration(plan)),
         "OIDC_CA": value.of(apiserver.oidc_ca(plan)),
-        "SERVING_ADDRESS": serving.address(plan, node),
-        "APPROVER_UNIT": value.of(approver.unit()) if serving.are_issued(plan) else "",
+        **_serving(plan),
         "KEYS": rotation.words(plan),
     }
+
+
+def _serving(plan: Plan) -> dict[str, str]:
+    return {"SERVING_ISSUED": "1" if serving.are_issued(plan) else ""}
 
 
 def _cluster_ca(plan: Plan) -> dict[str, str]:

@@ -59,7 +59,7 @@ pending() {
 }
 
 # addresses: by name, what the config says, as 8 hexadecimal digits. Lines of the table: "a-[1-3],a-[7-9/2] 10.0.0.10+" (the number at the end of the name
-# is added) or "name 10.0.0.7".
+# is added), "a-[1-3] 10.0:000b000c000d" (4 digits for each name, in their order) or "name 10.0.0.7".
 declare -A address_of=()
 addresses() {
   local name address
@@ -80,17 +80,24 @@ expand_addresses() {
       sum = ((part[1] * 256 + part[2]) * 256 + part[3]) * 256 + part[4] + number
       return int(sum / 16777216) "." int(sum / 65536) % 256 "." int(sum / 256) % 256 "." sum % 256
     }
-    NF == 2 && $2 !~ /\+$/ {print $1, hex($2); next}
+    function told(name, number) {
+      if (rest != "") print name, start substr(rest, 4 * place++ + 1, 4)
+      else print name, hex(plus(base, number))
+    }
+    NF == 2 && $2 !~ /[+:]/ {print $1, hex($2); next}
     NF == 2 {
-      base = substr($2, 1, length($2) - 1)
+      rest = ""; base = substr($2, 1, length($2) - 1)
+      if (split($2, halves, ":") == 2) {
+        rest = halves[2]; start = substr(hex(halves[1] ".0.0"), 1, 4); place = 0
+      }
       count = split($1, parts, ",")
       for (i = 1; i <= count; i++) {
         if (match(parts[i], /\[[0-9]+-[0-9]+(\/[0-9]+)?\]$/)) {
           split(substr(parts[i], RSTART + 1, RLENGTH - 2), range, /[-\/]/)
           step = (range[3] > 0) ? range[3] : 1
-          for (n = range[1] + 0; n <= range[2] + 0; n += step) print substr(parts[i], 1, RSTART - 1) n, hex(plus(base, n))
+          for (n = range[1] + 0; n <= range[2] + 0; n += step) told(substr(parts[i], 1, RSTART - 1) n, n)
         } else if (match(parts[i], /[0-9]+$/)) {
-          print parts[i], hex(plus(base, substr(parts[i], RSTART) + 0))
+          told(parts[i], substr(parts[i], RSTART) + 0)
         }
       }
     }'

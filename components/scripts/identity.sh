@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Which CAs the kubeconfigs of this node trust, by which CA the kubelet is known, and what it serves with: what node.sh and master.sh share. Only
-# definitions; they source it. Values: SERVING_ADDRESS (which its serving certificate is for; empty: the kubelet signs one itself).
+# definitions; they source it. Values: SERVING_ISSUED (1: it serves with a certificate of the cluster's CA; empty: it signs one itself).
 SERVING=${IDENTITY%/*}/kubelet-server-current.pem
 
 # embed_ca FILE KUBECONFIG...: kubeconfigs trust what FILE holds. kubeadm puts one certificate there, and while a CA is replaced there are two.
@@ -34,9 +34,19 @@ renew_identity() { # renew_identity CA-BUNDLE COMMAND...: COMMAND FILE writes ce
 }
 # What the kubelet serves with, before it starts: it would answer nobody until it has asked for one itself. Later it renews it so.
 renew_serving() { # renew_serving CA-BUNDLE COMMAND...
-  if [[ -z $SERVING_ADDRESS ]] || serves_well "$1"; then return; fi
+  local SERVING_ADDRESS
+  if [[ -z $SERVING_ISSUED ]]; then return; fi
+  SERVING_ADDRESS=$(serving_address)
+  if serves_well "$1"; then return; fi
   log "the kubelet gets a certificate of the cluster's CA to serve with"
   renew_certificate "$SERVING" "$@"
+}
+# As kubeadm told the kubelet when this machine joined. It is no value of workers, whose values are all the same.
+serving_address() {
+  local address=${ADDRESS:-}
+  if [[ -z $address ]]; then address=$(sed -n 's/.*--node-ip=\([0-9.]*\).*/\1/p' "$ROOT/var/lib/kubelet/kubeadm-flags.env"); fi
+  [[ -n $address ]] || die "the kubelet's flags name no address of this node" "see --node-ip in /var/lib/kubelet/kubeadm-flags.env"
+  printf '%s\n' "$address"
 }
 serves_well() { # serves_well CA-BUNDLE
   local signer

@@ -2,8 +2,8 @@
 # Makes this machine a serving master: kubelet, apiserver, controller manager and scheduler of the wanted configuration. Every master is made
 # by the same `kubeadm init`; its PKI and etcd are there already, so no other master has to be alive. An existing master changes by phases.
 # Another version of the kubelet, which phase node has put beside the one that runs, is put in its place while the API server is away.
-# Values: ADDRESS, KUBEADM_CONFIG, texts of files of the apiserver, empty where it has none (AUDIT_POLICY, ADMISSION_CONFIG, OIDC_CA), CERTIFICATES (hash of this master's leafs: changes when they are renewed), KEYS (generations of CAs and keys that were ever rotated, may be empty), APPLIED, SERVING_ADDRESS as of identity.sh,
-#   APPROVER_UNIT (text of a unit; empty: kubelets sign their own). Owns: /etc/kubernetes but for the PKI, the static pods of the control plane, kube-ha-approver.service and /etc/kube-ha/approve.
+# Values: ADDRESS, KUBEADM_CONFIG, texts of files of the apiserver, empty where it has none (AUDIT_POLICY, ADMISSION_CONFIG, OIDC_CA), CERTIFICATES (hash of this master's leafs: changes when they are renewed), KEYS (generations of CAs and keys that were ever rotated, may be empty), APPLIED, SERVING_ISSUED as of identity.sh.
+# Owns: /etc/kubernetes but for the PKI, the static pods of the control plane, kube-ha-approver.service and /etc/kube-ha/approve.
 CONFIG=/etc/kube-ha/kubeadm.yaml
 MANIFEST=/etc/kubernetes/manifests/kube-apiserver.yaml
 LOCAL_API=https://127.0.0.1:3446
@@ -217,7 +217,7 @@ remove_api_files() {
 
 # Who lets kubelets have certificates to serve with, as soon as there is an API.
 approver() {
-  if [[ -z $APPROVER_UNIT ]]; then
+  if [[ -z $SERVING_ISSUED ]]; then
     if [[ -e $APPROVER ]]; then
       systemctl disable -q --now kube-ha-approver
       rm -f "$APPROVER" "$STATE/kube-ha-approver.service.sum"
@@ -227,7 +227,26 @@ approver() {
     return
   fi
   put 755 "$ROOT/etc/kube-ha/approve" <"$here/approve.sh"
-  put 644 "$APPROVER" <<<"$APPROVER_UNIT"
+  # Its folder holds the key of admin.conf in a file of its own, for curl; it goes when this ends.
+  put 644 "$APPROVER" <<<"[Unit]
+Description=approves serving certificates of kubelets
+After=network-online.target haproxy.service
+StartLimitIntervalSec=0
+
+[Service]
+ExecStart=/etc/kube-ha/approve
+Restart=always
+RestartSec=5
+RuntimeDirectory=kube-ha-approver
+RuntimeDirectoryMode=0700
+Nice=10
+CPUQuota=50%
+MemoryMax=256M
+TasksMax=64
+NoNewPrivileges=yes
+
+[Install]
+WantedBy=multi-user.target"
   settle restart kube-ha-approver.service "$APPROVER" "$ROOT/etc/kube-ha/approve"
 }
 

@@ -11,45 +11,22 @@ from stacks.files.manifests import Document, cluster_role, config_map, meta
 from stacks.files.yaml_text import documents
 from stacks.plan import Plan
 
-UNIT = "/etc/systemd/system/kube-ha-approver.service"
-SCRIPT = "/etc/kube-ha/approve"
 USER = "kube-ha:approver"
 ADDRESSES = "kube-ha-addresses"  # ConfigMap in kube-system, which no kubelet may write
 _SIGNER = "kubernetes.io/kubelet-serving"
 _NAME = "kube-ha-approver"
 
-# The folder holds the key of admin.conf in a file of its own, for curl; it goes when this ends.
-_UNIT = f"""\
-[Unit]
-Description=approves serving certificates of kubelets
-After=network-online.target haproxy.service
-StartLimitIntervalSec=0
 
-[Service]
-ExecStart={SCRIPT}
-Restart=always
-RestartSec=5
-RuntimeDirectory={_NAME}
-RuntimeDirectoryMode=0700
-Nice=10
-CPUQuota=50%
-MemoryMax=256M
-TasksMax=64
-NoNewPrivileges=yes
-
-[Install]
-WantedBy=multi-user.target
-"""
-
-
-def unit() -> str:
-    """/etc/systemd/system/kube-ha-approver.service."""
-    return _UNIT
+def table(plan: Plan) -> str:
+    """Addresses of the wanted nodes; empty where kubelets ask for nothing."""
+    if not serving.are_issued(plan):
+        return ""
+    return serving.addresses(node for node in plan.nodes if node.in_kubernetes)
 
 
 def manifest(plan: Plan) -> str:
     """Addresses of the wanted nodes, and what the approver may do."""
-    lines = serving.addresses(node for node in plan.nodes if node.in_kubernetes)
+    lines = table(plan)
     role = cluster_role(
         _NAME,
         [
@@ -100,5 +77,5 @@ def manifest(plan: Plan) -> str:
         "roleRef": {"apiGroup": rbac, "kind": "Role", "name": _NAME},
         "subjects": [user],
     }
-    table = config_map(ADDRESSES, "kube-system", {"addresses": f"{lines}\n"})
-    return documents(table, role, approves, reads, looks_up)
+    known = config_map(ADDRESSES, "kube-system", {"addresses": f"{lines}\n"})
+    return documents(known, role, approves, reads, looks_up)
