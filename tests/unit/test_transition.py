@@ -225,7 +225,7 @@ def test_api_servers_check_kubelets_only_once_these_have_certificates(
         assert isinstance(config, dict)
         del config["kubelet"]["servingCertificates"]
     for known in (remembered(old), *([remembered(OLDEST)] if was is None else [])):
-        with pytest.raises(TransitionError, match="kubelet.servingCertificates: cannot go from"):
+        with pytest.raises(TransitionError, match=r"kubelet\.servingCertificates: cannot go from"):
             check(known, planned(serving(now)))
         check(known, planned(serving("issued")))
         check(known, planned(serving(was or "self-signed")))
