@@ -173,8 +173,10 @@ main() {
   check_doors
   check_name
   machine_ids
-  kubectl --kubeconfig /etc/kubernetes/admin.conf proxy --unix-socket "$SOCKET" >/dev/null 2>&1 8>&- 9>&- &
-  proxy_pid=$!
+  if [[ $NETWORK == 1 || ${SERVING_CERTIFICATES:-} == verified ]]; then
+    kubectl --kubeconfig /etc/kubernetes/admin.conf proxy --unix-socket "$SOCKET" >/dev/null 2>&1 8>&- 9>&- &
+    proxy_pid=$!
+  fi
   check_kubelets
   if [[ $NETWORK == 1 ]]; then
     rolled_out
