@@ -143,7 +143,7 @@ kubelets_served() {
   local names bad
   names=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}') || return 1
   awk 'NF {print "url = \"http://localhost/api/v1/nodes/" $1 "/proxy/healthz\"\noutput = /dev/null"}' <<<"$names" >"$STATE/kubelets.urls"
-  timeout 300 curl -sS --parallel --parallel-max 20 --max-time 15 --unix-socket "$SOCKET" -w '%{http_code} %{url_effective}\n' -K "$STATE/kubelets.urls" >"$STATE/kubelets.answers" 2>&1 || true # each line tells its own
+  timeout 300 curl -sS --parallel --parallel-max 20 --max-time 15 --unix-socket "$SOCKET" -w '%{http_code} %{url_effective}\n' -K "$STATE/kubelets.urls" >"$STATE/kubelets.answers" 2>/dev/null || true # each line tells its own; the meter of --parallel is no answer
   bad=$(awk '$1 != 200 {print $2; exit}' "$STATE/kubelets.answers")
   if [[ -z $bad ]]; then return; fi
   printf '%d of %d do not, one says: %s\n' "$(awk '$1 != 200' "$STATE/kubelets.answers" | wc -l)" "$(wc -l <<<"$names")" "$(curl -sS --max-time 15 --unix-socket "$SOCKET" "$bad" 2>&1 | tr '\n' ' ' | cut -c 1-300)"
