@@ -101,6 +101,7 @@ def gate_values(plan: Plan) -> dict[str, str]:
         "PORT": str(manifest.PORT),
         "DNS_DOMAIN": plan.spec.cluster.dns_domain,
         "REACH": str(_REACH),
+        "SERVING_CERTIFICATES": plan.spec.kubelet.serving_certificates,
         "DEPLOYMENTS": " ".join(rollouts),
         **_doors(plan),
     }

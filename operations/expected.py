@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from stacks import certificates, desired, phases
+from stacks import certificates, desired, phases, serving
 from stacks.artifacts import File
 from stacks.certificates import ETCD_PKI, KUBERNETES_PKI
 from stacks.plan import Node, Plan
 
-Renewal = Literal["up", "kubelet", "never"]  # who renews a certificate
+# Who renews a certificate; approver: the kubelet, and the approver on a master lets it.
+Renewal = Literal["up", "kubelet", "approver", "never"]
 
 CA = "/etc/kube-ha/ca.crt"  # the cluster's, public, on every node of Kubernetes
 _KUBECONFIGS = ("admin", "super-admin", "controller-manager", "scheduler")
 _KUBELET = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+_SERVING = "/var/lib/kubelet/pki/kubelet-server-current.pem"
 _PHASES = ("node", "leave")  # written by the first, and there for the second, by hand
 
 
@@ -69,9 +71,10 @@ def of(plan: Plan, node: Node, *, files: Mapping[str, File], ca: str, cluster_id
 
 def _units(plan: Plan, node: Node) -> tuple[str, ...]:
     kubernetes = ("haproxy", "containerd", "kubelet") if node.in_kubernetes else ()
-    vip: tuple[str, ...] = ("keepalived",) if node in plan.holders else ()
-    vip += ("kube-ha-ingress",) if node in plan.ingress else ()
-    return (*kubernetes, *vip, *(("etcd",) if node.is_etcd else ()))
+    more: tuple[str, ...] = ("keepalived",) if node in plan.holders else ()
+    more += ("kube-ha-ingress",) if node in plan.ingress else ()
+    more += ("kube-ha-approver",) if node.is_master and serving.are_issued(plan) else ()
+    return (*kubernetes, *more, *(("etcd",) if node.is_etcd else ()))
 
 
 def _programs(plan: Plan, node: Node) -> dict[str, str]:
@@ -112,6 +115,8 @@ def _certificates(plan: Plan, node: Node) -> dict[str, Renewal]:
         found[f"{ETCD_PKI}/ca.crt"] = "never"
     if node.in_kubernetes:
         found |= {_KUBELET: "kubelet", CA: "never"}
+        if serving.are_issued(plan):
+            found[_SERVING] = "approver"
     return found
 
 

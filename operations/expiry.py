@@ -12,6 +12,7 @@ from operations.hints import AGAIN, RAISE, UP, Difference
 # A kubelet renews its own certificate when 10 to 30 % of its life are left (client-go, certificate
 # manager): with less than that, it tries in vain.
 _LATE = 0.1
+_APPROVER = "journalctl -u kube-ha-approver on each master tells why it is not approved"
 _KEPT_ELSEWHERE = "/etc/kubernetes/super-admin.conf"  # many take it off the machine, and may
 
 
@@ -40,6 +41,8 @@ def administrator(
 def _gone(kind: Renewal) -> str:
     if kind == "kubelet":
         return "raise nodes.<name>.generation of this node and run pulumi up: it is made anew"
+    if kind == "approver":
+        return f"{_APPROVER}; else {RAISE}"
     return RAISE
 
 
@@ -47,7 +50,7 @@ def _ends(
     path: str, certificate: Certificate, kind: Renewal, *, renewal: timedelta, now: datetime
 ) -> Iterator[Difference]:
     left = certificate.ends - now
-    if kind == "kubelet":
+    if kind in ("kubelet", "approver"):
         renewal = (certificate.ends - certificate.begins) * _LATE
     if left > renewal:
         return
@@ -61,6 +64,8 @@ def _renew(kind: Renewal) -> str:
         return f"{UP}: it renews certificates that end within pki.leafRenewalHours; else {AGAIN}"
     if kind == "kubelet":
         return "journalctl -u kubelet there tells why it does not renew it"
+    if kind == "approver":
+        return _APPROVER
     return "CAs are not renewed: move the workload to a new stack before that day"
 
 

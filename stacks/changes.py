@@ -233,7 +233,11 @@ def _marks(old: Node, node: Node) -> Iterator[Action]:
 
 
 _PODS = "its manifest changes: pods are replaced a few at a time"
-_POLICY = "what these nodes write is refused, nothing restarts"
+# Of those that are no pods.
+_OBJECTS = {
+    "lost-nodes": "what these nodes write is refused, nothing restarts",
+    "serving-certificates": "kubelets get certificates for these addresses, nothing restarts",
+}
 
 
 def _addons(before: Memory, plan: Plan, drift: _Drift) -> tuple[tuple[str, str], ...]:
@@ -244,7 +248,7 @@ def _addons(before: Memory, plan: Plan, drift: _Drift) -> tuple[tuple[str, str],
     out = []
     for name in sorted(now):
         if was.get(name) != now[name] or name in drifted:
-            out.append((name, _POLICY if name == "lost-nodes" else _PODS))
+            out.append((name, _OBJECTS.get(name, _PODS)))
         elif again or "addon" in drift.scripts:
             out.append((name, "is applied again, nothing restarts"))
     return tuple(out)

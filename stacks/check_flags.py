@@ -39,6 +39,7 @@ _API_SERVER = {
     "etcd-keyfile": _CERTIFICATES,
     "etcd-servers": "follows from the machines with role etcd",
     "feature-gates": _FEATURE_GATES,
+    "kubelet-certificate-authority": "use kubelet.servingCertificates",
     "kubelet-client-certificate": _CERTIFICATES,
     "kubelet-client-key": _CERTIFICATES,
     "oidc-ca-file": "use controlPlane.oidc.ca",

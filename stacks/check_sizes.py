@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from stacks import artifacts, desired, names, rotation
 from stacks.artifacts import File
+from stacks.files import approver
 from stacks.plan import Mirror, Node, Plan
 from stacks.ports import ETCD_CLIENT_PORT
 from stacks.problems import Problem
@@ -22,12 +23,14 @@ STDIN_LIMIT = 8192  # bytes of one command; a stdin stands in the state twice
 OTHER_VALUES = 500  # names of values, of cluster and node, sums, a master's taint: at most 450
 _CA_CERTIFICATE = 700
 _LITTLE = 512  # a text of less is not what fills a command
+_APPROVER = 1500  # what may approve, beside the addresses
 _SUM = 16  # of what a node should be
 
 
 def problems(plan: Plan) -> list[Problem]:
-    """What would not fit: the settings of a master, of any node, the list of all nodes."""
-    return [*_of_masters(plan), *_of_machines(plan), *_of_nodes(plan)]
+    """What would not fit: settings of a master, of any node, the list of nodes, their addresses."""
+    of_nodes = _of_nodes(plan) or _of_addresses(plan)
+    return [*_of_masters(plan), *_of_machines(plan), *of_nodes]
 
 
 def master_sizes(plan: Plan) -> dict[str, int]:
@@ -124,6 +127,25 @@ def _of_nodes(plan: Plan) -> list[Problem]:
         "(worker-1, worker-2, ...), which are listed as one, and fewer or shorter labels and taints"
     )
     return [Problem("pools", text)]
+
+
+def _of_addresses(plan: Plan) -> list[Problem]:
+    size = addresses_size(plan)
+    if size <= STDIN_LIMIT:
+        return []
+    text = (
+        f"the addresses of nodes, by which kubelets get certificates, take {size} bytes, "
+        f"{STDIN_LIMIT} fit; give nodes whose names count addresses that count, or that lie near "
+        "each other, or set kubelet.servingCertificates: self-signed"
+    )
+    return [Problem("pools", text)]
+
+
+def addresses_size(plan: Plan) -> int:
+    """What the command takes that brings the addresses of all nodes into the cluster."""
+    lines = approver.table(plan).splitlines()
+    # Lines of a text in YAML are indented.
+    return OTHER_VALUES + _APPROVER + sum(len(line) + 5 for line in lines)
 
 
 def nodes_size(plan: Plan, *, with_exceptions: bool = True) -> int:

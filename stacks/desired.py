@@ -11,10 +11,11 @@ import base64
 import json
 from collections.abc import Mapping
 
-from stacks import clouds, front_door_values, object_store, phases, ports, rotation
+from stacks import clouds, front_door_values, object_store, phases, ports, rotation, serving
 from stacks.artifacts import File, images
 from stacks.files import (
     apiserver,
+    approver,
     containerd,
     coredns,
     etcd,
@@ -121,6 +122,7 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
             # Not used by the script: it makes a node read its settings from the cluster again when
             # they change.
             "KUBELET_SETTINGS": phases.digest(json.dumps(kubelet.configuration(plan))),
+            **_serving(plan),
             "HAPROXY_CFG": value.of(haproxy.local_api(plan, node)),
             "PAUSE_IMAGE": images(plan)["pause"].ref,
             **_cluster_ca(plan),
@@ -189,8 +191,13 @@ def of_master(plan: Plan, node: Node) -> dict[str, str]:
         "AUDIT_POLICY": value.of(apiserver.audit_policy(plan)) if audited else "",
         "ADMISSION_CONFIG": value.of(apiserver.admission_configuration(plan)),
         "OIDC_CA": value.of(apiserver.oidc_ca(plan)),
+        **_serving(plan),
         "KEYS": rotation.words(plan),
     }
+
+
+def _serving(plan: Plan) -> dict[str, str]:
+    return {"SERVING_ISSUED": "1" if serving.are_issued(plan) else ""}
 
 
 def _cluster_ca(plan: Plan) -> dict[str, str]:
@@ -213,6 +220,7 @@ def addons(plan: Plan) -> dict[str, str]:
         "coredns": coredns.coredns(plan),
         "kube-proxy": kube_proxy.kube_proxy(plan),
         "lost-nodes": lost_nodes.lost_nodes(plan),
+        "serving-certificates": approver.manifest(plan),
     }
     if plan.spec.network.plugin == "flannel":
         manifests["flannel"] = flannel.flannel(plan)

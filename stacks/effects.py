@@ -53,6 +53,7 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ("node", "KUBELET_UNIT"): Effect(what="kubelet's unit", then=_KUBELET),
     ("node", "KUBELET_DROPIN"): Effect(what="kubelet's unit", then=_KUBELET),
     ("node", "KUBELET_SETTINGS"): Effect(what="kubelet settings", then=_KUBELET),
+    ("node", "SERVING_ISSUED"): Effect(what="the kubelet's serving certificate", then=_KUBELET),
     ("node", "HAPROXY_CFG"): Effect(what="haproxy.cfg", then=_HAPROXY),
     ("node", "PAUSE_IMAGE"): Effect(what="pause image", then="used by new pods"),
     ("node", "CLUSTER_CA"): Effect(
@@ -118,6 +119,7 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ("master", "OIDC_CA"): Effect(
         what="CA of the identity provider", then=_API_SERVER, restarts="kube-apiserver"
     ),
+    ("master", "SERVING_ISSUED"): Effect(what="the kubelet's serving certificate", then=_KUBELET),
     ("master", "KEYS"): Effect(what="CAs and keys", then=_API_SERVER, restarts="kube-apiserver"),
 }
 

@@ -154,7 +154,7 @@ def read(previous: Mapping[str, object]) -> Memory:
     if previous.get("format") != FORMAT or not isinstance(config, Mapping):
         raise UnreadableMemoryError(f"format {previous.get('format')!r}")
     try:
-        said = plan(spec.remembered(config), sets=_versions(previous.get("versions")))
+        said = plan(spec.remembered(_as_it_was(config)), sets=_versions(previous.get("versions")))
     except ValueError as error:
         raise UnreadableMemoryError(str(error)) from None
     return Memory(
@@ -166,6 +166,21 @@ def read(previous: Mapping[str, object]) -> Memory:
         scripts=_texts(previous.get("scripts")),
         rendered={pool: _texts(sums) for pool, sums in _items(previous.get("rendered"))},
     )
+
+
+# What clusters were like whose program had no such field yet, where today's default is another.
+_BEFORE_THE_FIELD: Mapping[tuple[str, str], object] = {
+    ("kubelet", "servingCertificates"): "self-signed"
+}
+
+
+def _as_it_was(config: Mapping[str, object]) -> dict[str, object]:
+    said = dict(config)
+    for (section, key), value in _BEFORE_THE_FIELD.items():
+        held = said.get(section, {})
+        if isinstance(held, Mapping):
+            said[section] = {key: value, **held}
+    return said
 
 
 def _compared(values: Mapping[str, object], config: Mapping[str, object]) -> dict[str, object]:

@@ -38,16 +38,22 @@ def spoken(names: Iterable[str]) -> str:
     return ", ".join([*parts, *sorted(plain)])
 
 
+def split(name: str) -> tuple[str, int | None]:
+    """The number at the end of a name, without leading zeros, and what stands before it."""
+    match = re.fullmatch(r"(.*?)(0|[1-9][0-9]*)", name)
+    return (match[1], int(match[2])) if match else (name, None)
+
+
 def _counted(names: Iterable[str]) -> tuple[dict[str, list[int]], list[str]]:
     """Numbers at the end of names by what stands before them, and the names without one."""
     numbered: dict[str, list[int]] = {}
     plain: list[str] = []
     for name in names:
-        match = re.fullmatch(r"(.*?)(0|[1-9][0-9]*)", name)
-        if match:
-            numbered.setdefault(match[1], []).append(int(match[2]))
-        else:
+        prefix, number = split(name)
+        if number is None:
             plain.append(name)
+        else:
+            numbered.setdefault(prefix, []).append(number)
     return numbered, plain
 
 

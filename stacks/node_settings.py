@@ -27,11 +27,17 @@ EvictionSignal = Literal[
     "pid.available",
 ]
 Reservable = Literal["cpu", "memory", "ephemeral-storage"]
+ServingCertificates = Literal["self-signed", "issued", "verified"]
 
 
 class KubeletSpec(Section):
     max_pods: Annotated[int, Field(ge=10, le=1000)] = Field(
         110, description="pods a node takes, as far as network.nodeCidrMask has addresses"
+    )
+    serving_certificates: ServingCertificates = Field(
+        "verified",
+        description="of kubelets: issued by the cluster's CA, and verified by API servers. A "
+        "cluster with self-signed ones gets to verified by way of issued, an up each, and so back",
     )
     feature_gates: dict[FeatureGate, bool] = Field(
         default_factory=dict, description="switched for the kubelet alone"

@@ -32,6 +32,7 @@ NEVER: Mapping[str, str] = {
     "rebuild": "the control plane would lose two of its machines at once",
     "roles": "what a machine was made for is on its disks",
     "rotation": "nodes would refuse each other, or Secrets could not be read",
+    "serving-certificates": "API servers would refuse kubelets",
     "zone": "a machine cannot move",
     "version": "the cluster could not be led back",
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stacks import api_name, cloud_edits, membership, memory, refusals, rotation, upgrades
+from stacks import api_name, cloud_edits, membership, memory, refusals, rotation, serving, upgrades
 from stacks.memory import Memory, UnreadableMemoryError
 from stacks.plan import Plan
 from stacks.problems import Problem
@@ -101,6 +101,7 @@ def _refusals(before: Memory, plan: Plan) -> list[Refusal]:
         *membership.refusals_of(before, plan),
         *_backend(before, plan),
         *rotation.refusals(before, plan),
+        *serving.refusals(before, plan),
         *cloud_edits.refusals_of(before, plan),
     ]
 

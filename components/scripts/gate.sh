@@ -5,7 +5,9 @@
 #   NAMESPACE, NAME, PORT (of the test pods and their Service), DNS_DOMAIN, REACH (how many neighbours each node tries; all when there are fewer nodes), DEPLOYMENTS (words "namespace/kind/name" that must be rolled out),
 #   DOORS (words "host:port" by which clients outside reach the API; may be empty), API_NAME, API_ADDRESSES (a name that only machines of the network
 #   know, and the addresses that it may lead to; may be empty),
-#   APPLIED (what every node announces; given at the end of an update, not by hand).
+#   SERVING_CERTIFICATES (of kubelets: self-signed, issued, verified), APPLIED (what every node announces; given at the end of an update, not by hand).
+# shellcheck source=kubelets.sh disable=SC2154 # here: the folder of run.sh
+source "$here/kubelets.sh"
 SOCKET=/run/kube-ha-gate.sock
 
 cleanup() {
@@ -116,6 +118,45 @@ leads_there() { # API_NAME leads to some of API_ADDRESSES, and nowhere else
   done
 }
 
+# What kubelets serve with, and that API servers take it: logs, exec and port-forward need it. Those that have joined just now may still wait for it.
+check_kubelets() {
+  # shellcheck disable=SC2034 # read by die
+  local HINT="on each master journalctl -u kube-ha-approver says which requests it does not approve, and why; kubectl get csr; journalctl -u kubelet on the node; then run pulumi up again"
+  if [[ ${SERVING_CERTIFICATES:-self-signed} == self-signed ]]; then return; fi
+  openssl x509 -in /etc/kubernetes/pki/ca.crt >"$STATE/kubelets.ca" # the one that signs: what another one signed would not outlive it
+  wait_for 150 "a serving certificate of the cluster's CA on every kubelet" kubelets_known
+  if [[ $SERVING_CERTIFICATES == verified ]]; then
+    wait_for 60 "every kubelet answering through an API server that checks its certificate" kubelets_served
+    wait_for 60 "the kubelet of $NODE answering through every API server" every_api_server_asks
+  fi
+  log "kubelets serve with certificates of the cluster's CA ($SERVING_CERTIFICATES)"
+}
+kubelets_known() {
+  local found waiting
+  found=$(unknown_kubelets "$STATE/kubelets.ca")
+  if [[ -z $found ]]; then return; fi
+  waiting=$(kubectl_admin get csr --field-selector spec.signerName=kubernetes.io/kubelet-serving -o 'jsonpath={range .items[*]}{.metadata.name}{" "}{.spec.username}{" "}{.status.conditions[*].type}{"\n"}{end}' | awk 'NF == 2 {printf "%s%s of %s", sep, $1, $2; sep = ", "}') || waiting=unknown
+  printf '%d without: %s; requests that wait: %s\n' "$(wc -l <<<"$found")" "$(head -n 5 <<<"$found" | paste -sd';')" "$(cut -c 1-300 <<<"${waiting:-none}")"
+  return 1
+}
+kubelets_served() {
+  local names bad
+  names=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}') || return 1
+  awk 'NF {print "url = \"http://localhost/api/v1/nodes/" $1 "/proxy/healthz\"\noutput = /dev/null"}' <<<"$names" >"$STATE/kubelets.urls"
+  timeout 300 curl -sS --parallel --parallel-max 20 --max-time 15 --unix-socket "$SOCKET" -w '%{http_code} %{url_effective}\n' -K "$STATE/kubelets.urls" >"$STATE/kubelets.answers" 2>/dev/null || true # each line tells its own; the meter of --parallel is no answer
+  bad=$(awk '$1 != 200 {print $2; exit}' "$STATE/kubelets.answers")
+  if [[ -z $bad ]]; then return; fi
+  printf '%d of %d do not, one says: %s\n' "$(awk '$1 != 200' "$STATE/kubelets.answers" | wc -l)" "$(wc -l <<<"$names")" "$(curl -sS --max-time 15 --unix-socket "$SOCKET" "$bad" 2>&1 | tr '\n' ' ' | cut -c 1-300)"
+  return 1
+}
+every_api_server_asks() {
+  local masters address
+  masters=$(kubectl_admin -n default get endpointslices.discovery.k8s.io kubernetes -o 'jsonpath={range .endpoints[*]}{range .addresses[*]}{@}{"\n"}{end}{end}') || return 1
+  for address in $masters; do
+    kubectl_admin --server "https://$address:6443" get --raw "/api/v1/nodes/$NODE/proxy/healthz" >/dev/null || return 1
+  done
+}
+
 machine_ids() {
   local twice
   twice=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.status.nodeInfo.machineID}{"\n"}{end}' | sort | uniq -d)
@@ -132,13 +173,16 @@ main() {
   check_doors
   check_name
   machine_ids
+  if [[ $NETWORK == 1 || ${SERVING_CERTIFICATES:-} == verified ]]; then
+    kubectl --kubeconfig /etc/kubernetes/admin.conf proxy --unix-socket "$SOCKET" >/dev/null 2>&1 8>&- 9>&- &
+    proxy_pid=$!
+  fi
+  check_kubelets
   if [[ $NETWORK == 1 ]]; then
     rolled_out
     log "API, controllers and add-ons work"
     wait_for 90 "namespace $NAMESPACE of an earlier check gone" no_namespace
     kubectl_admin apply -f - <<<"$MANIFEST" >/dev/null
-    kubectl --kubeconfig /etc/kubernetes/admin.conf proxy --unix-socket "$SOCKET" >/dev/null 2>&1 8>&- 9>&- &
-    proxy_pid=$!
     check_network
   fi
   # The update has come to its end; what retire.sh noted for another try of it says nothing about the next one.

@@ -1,5 +1,7 @@
 # shellcheck shell=bash
-# Which CAs the kubeconfigs of this node trust, and by which CA the kubelet is known: what node.sh and master.sh share. Only definitions; they source it.
+# Which CAs the kubeconfigs of this node trust, by which CA the kubelet is known, and what it serves with: what node.sh and master.sh share. Only
+# definitions; they source it. Values: SERVING_ISSUED (1: it serves with a certificate of the cluster's CA; empty: it signs one itself).
+SERVING=${IDENTITY%/*}/kubelet-server-current.pem
 
 # embed_ca FILE KUBECONFIG...: kubeconfigs trust what FILE holds. kubeadm puts one certificate there, and while a CA is replaced there are two.
 embed_ca() {
@@ -26,36 +28,75 @@ signed_by() { # signed_by CA-BUNDLE CERTIFICATE
 
 # What rotates by itself near its end is renewed now when another CA signs. Until then the CA before is trusted as well.
 renew_identity() { # renew_identity CA-BUNDLE COMMAND...: COMMAND FILE writes certificate and key there
-  local ca=$1 new=$STATE/identity.pem target
-  shift
-  if [[ ! -f $IDENTITY ]] || signed_by "$ca" "$IDENTITY"; then return; fi
+  if [[ ! -f $IDENTITY ]] || signed_by "$1" "$IDENTITY"; then return; fi
   log "the kubelet gets a certificate of the CA that signs now"
+  renew_certificate "$IDENTITY" "$@"
+}
+# What the kubelet serves with, before it starts: it would answer nobody until it has asked for one itself. Later it renews it so.
+renew_serving() { # renew_serving CA-BUNDLE COMMAND...
+  local SERVING_ADDRESS
+  if [[ -z $SERVING_ISSUED ]]; then return; fi
+  SERVING_ADDRESS=$(serving_address)
+  if serves_well "$1"; then return; fi
+  log "the kubelet gets a certificate of the cluster's CA to serve with"
+  renew_certificate "$SERVING" "$@"
+}
+# As kubeadm told the kubelet when this machine joined. It is no value of workers, whose values are all the same.
+serving_address() {
+  local address=${ADDRESS:-}
+  if [[ -z $address ]]; then address=$(sed -n 's/.*--node-ip=\([0-9.]*\).*/\1/p' "$ROOT/var/lib/kubelet/kubeadm-flags.env"); fi
+  [[ -n $address ]] || die "the kubelet's flags name no address of this node" "see --node-ip in /var/lib/kubelet/kubeadm-flags.env"
+  printf '%s\n' "$address"
+}
+serves_well() { # serves_well CA-BUNDLE
+  local signer
+  if [[ ! -f $SERVING ]]; then return 1; fi
+  signer=$(openssl x509 -in "$1")
+  openssl verify -CAfile <(printf '%s\n' "$signer") -verify_ip "$SERVING_ADDRESS" -verify_hostname "$NODE" "$SERVING" >/dev/null 2>&1
+}
+renew_certificate() { # renew_certificate PATH CA-BUNDLE COMMAND...
+  local path=$1 ca=$2 new=$STATE/identity.pem target
+  shift 2
   rm -f "$new"
   (umask 077 && : >"$new")
   "$@" "$new"
   signed_by "$ca" "$new" || die "the new certificate of the kubelet is not of the CA that signs" "see that every master has made this step (journalctl -u kubelet there), then run pulumi up again"
   kubelet_reads_anew
-  target=${IDENTITY%/*}/kubelet-client-$(date -u +%F-%H-%M-%S).pem
+  target=${path%-current.pem}-$(date -u +%F-%H-%M-%S).pem
   put 600 "$target" <"$new"
-  ln -sfn "$target" "$IDENTITY.new"
-  mv -T "$IDENTITY.new" "$IDENTITY"
+  ln -sfn "$target" "$path.new"
+  mv -T "$path.new" "$path"
   rm -f "$new"
 }
 
-# A node may ask for a certificate of its own name, and the cluster approves it.
-request_identity() { # request_identity FILE
+# A node may ask for certificates of its own name, and the cluster approves them: Kubernetes itself those by which it is known, approve.sh those that
+# it serves with.
+request_identity() { request_certificate "$1" kube-apiserver-client-kubelet "client auth"; } # request_identity FILE
+request_serving() {                                                                          # request_serving FILE
+  # shellcheck disable=SC2034 # read by die
+  local HINT="on each master journalctl -u kube-ha-approver says what it does not approve, and why; then run pulumi up again"
+  request_certificate "$1" kubelet-serving "server auth"
+}
+request_certificate() { # request_certificate FILE SIGNER USE
   local key=$1.key name
   name=kube-ha-$NODE-$(date +%s%N)
-  (umask 077 && openssl ecparam -name prime256v1 -genkey -noout -out "$key" 2>/dev/null)
-  wait_for 60 "certificate request $name of $NODE accepted" ask_for_certificate "$key" "$name"
+  new_key "$key"
+  wait_for 60 "certificate request $name of $NODE accepted" ask_for_certificate "$key" "$name" "$2" "$3"
   wait_for 90 "certificate request $name of $NODE signed (kubectl get csr)" take_certificate "$name" "$1"
   cat "$key" >>"$1"
   rm -f "$key"
 }
-ask_for_certificate() { # ask_for_certificate KEY NAME
+new_key() { (umask 077 && openssl ecparam -name prime256v1 -genkey -noout -out "$1" 2>/dev/null); }
+# As the kubelet itself asks, whatever the machine's own settings of OpenSSL say.
+new_request() { # new_request KEY USE
+  local names=()
+  if [[ $2 == "server auth" ]]; then names=(-addext "subjectAltName=DNS:$NODE,IP:$SERVING_ADDRESS"); fi
+  openssl req -new -key "$1" -config <(printf '[req]\ndistinguished_name=dn\nstring_mask=default\n[dn]\n') -subj "/O=system:nodes/CN=system:node:$NODE" "${names[@]}"
+}
+ask_for_certificate() { # ask_for_certificate KEY NAME SIGNER USE
   local request
-  request=$(openssl req -new -key "$1" -subj "/O=system:nodes/CN=system:node:$NODE" | base64 -w0)
-  as_kubelet -X POST -H 'Content-Type: application/json' -o /dev/null -d "{\"apiVersion\":\"certificates.k8s.io/v1\",\"kind\":\"CertificateSigningRequest\",\"metadata\":{\"name\":\"$2\"},\"spec\":{\"request\":\"$request\",\"signerName\":\"kubernetes.io/kube-apiserver-client-kubelet\",\"usages\":[\"digital signature\",\"client auth\"]}}" \
+  request=$(new_request "$1" "$4" | base64 -w0)
+  as_kubelet -X POST -H 'Content-Type: application/json' -o /dev/null -d "{\"apiVersion\":\"certificates.k8s.io/v1\",\"kind\":\"CertificateSigningRequest\",\"metadata\":{\"name\":\"$2\"},\"spec\":{\"request\":\"$request\",\"signerName\":\"kubernetes.io/$3\",\"usages\":[\"digital signature\",\"$4\"]}}" \
     https://127.0.0.1:3446/apis/certificates.k8s.io/v1/certificatesigningrequests || as_kubelet -o /dev/null "https://127.0.0.1:3446/apis/certificates.k8s.io/v1/certificatesigningrequests/$2" # accepted by an answer that got lost
 }
 take_certificate() { # take_certificate NAME FILE

@@ -22,7 +22,7 @@ join_cluster() {
 # What a run that died may have left, or a life before; the kubelet has no identity that counts, so nothing is lost.
 clear_away() {
   systemctl stop kubelet
-  rm -f "$ROOT"/etc/kubernetes/{bootstrap-kubelet.conf,kubelet.conf,pki/ca.crt} "$ROOT"/var/lib/kubelet/pki/kubelet-client*
+  rm -f "$ROOT"/etc/kubernetes/{bootstrap-kubelet.conf,kubelet.conf,pki/ca.crt} "$ROOT"/var/lib/kubelet/pki/kubelet-{client,server}*
 }
 
 # A certificate that ran out while the machine was away, say.

@@ -2,7 +2,8 @@
 # Makes this machine a serving master: kubelet, apiserver, controller manager and scheduler of the wanted configuration. Every master is made
 # by the same `kubeadm init`; its PKI and etcd are there already, so no other master has to be alive. An existing master changes by phases.
 # Another version of the kubelet, which phase node has put beside the one that runs, is put in its place while the API server is away.
-# Values: ADDRESS, KUBEADM_CONFIG, texts of files of the apiserver, empty where it has none (AUDIT_POLICY, ADMISSION_CONFIG, OIDC_CA), CERTIFICATES (hash of this master's leafs: changes when they are renewed), KEYS (generations of CAs and keys that were ever rotated, may be empty), APPLIED. Owns: /etc/kubernetes but for the PKI, the static pods of the control plane.
+# Values: ADDRESS, KUBEADM_CONFIG, texts of files of the apiserver, empty where it has none (AUDIT_POLICY, ADMISSION_CONFIG, OIDC_CA), CERTIFICATES (hash of this master's leafs: changes when they are renewed), KEYS (generations of CAs and keys that were ever rotated, may be empty), APPLIED, SERVING_ISSUED as of identity.sh.
+# Owns: /etc/kubernetes but for the PKI, the static pods of the control plane, kube-ha-approver.service and /etc/kube-ha/approve.
 CONFIG=/etc/kube-ha/kubeadm.yaml
 MANIFEST=/etc/kubernetes/manifests/kube-apiserver.yaml
 LOCAL_API=https://127.0.0.1:3446
@@ -16,6 +17,11 @@ source "$here/identity.sh"
 source "$here/update.sh"
 # shellcheck source=aside.sh disable=SC2154 # here: the folder of run.sh
 source "$here/aside.sh"
+# shellcheck source=kubelets.sh disable=SC2154 # here: the folder of run.sh
+source "$here/kubelets.sh"
+# shellcheck source=approve.sh disable=SC2154 # here: the folder of run.sh
+source "$here/approve.sh"
+APPROVER=$ROOT/etc/systemd/system/kube-ha-approver.service
 
 # All clients on a node go by the node's HAProxy, so that they live on when the local apiserver is away.
 kubeconfigs() {
@@ -43,6 +49,17 @@ issue_identity() { # issue_identity FILE
   sed -n 's/^ *client-\(certificate\|key\)-data: *//p' <<<"$known" | while read -r part; do base64 -d <<<"$part"; done >"$1"
 }
 
+# As with the controller manager's: for a year, and renewed by the kubelet itself before that. The first CA of the bundle is the one whose key is here.
+issue_serving() { # issue_serving FILE
+  local key=$1.key
+  new_key "$key"
+  new_request "$key" "server auth" | openssl x509 -req -CA "$ROOT/etc/kubernetes/pki/ca.crt" -CAkey "$ROOT/etc/kubernetes/pki/ca.key" -set_serial "0x$(openssl rand -hex 15)" -days 365 -sha256 \
+    -extfile <(printf 'basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\nextendedKeyUsage=serverAuth\nauthorityKeyIdentifier=keyid\nsubjectAltName=DNS:%s,IP:%s\n' "$NODE" "$SERVING_ADDRESS") \
+    -out "$1" 2>"$STATE/openssl.log" || die "no serving certificate for the kubelet: $(tail -n 2 "$STATE/openssl.log")"
+  cat "$key" >>"$1"
+  rm -f "$key"
+}
+
 # Of this master nothing is remembered: what is here is half made, or of a life before. kubeadm keeps kubeconfigs that exist, whole or not, and
 # the kubelet prefers a certificate that it finds to that in its kubeconfig.
 clear_away() {
@@ -50,7 +67,7 @@ clear_away() {
   # It makes the files that static pods mount, empty, as soon as they are gone.
   systemctl stop kubelet
   for name in $KUBECONFIGS; do rm -f "$ROOT/etc/kubernetes/$name.conf"; done
-  rm -f "$ROOT"/var/lib/kubelet/pki/kubelet-client*
+  rm -f "$ROOT"/var/lib/kubelet/pki/kubelet-{client,server}*
 }
 
 make_master() {
@@ -58,6 +75,7 @@ make_master() {
   mkdir -p "$ROOT/var/log/kubernetes"
   clear_away
   kubeconfigs
+  renew_serving /etc/kubernetes/pki/ca.crt issue_serving
   # ExternalEtcdVersion asks every etcd member, and one of them may be down. FileAvailable and Port: what an interrupted run of this very phase left behind; the machine was checked to be ours.
   timeout 420 kubeadm init --config "$CONFIG" --skip-phases=addon,bootstrap-token,show-join-command \
     --ignore-preflight-errors=ExternalEtcdVersion,FileAvailable--etc-kubernetes-manifests-kube-apiserver.yaml,FileAvailable--etc-kubernetes-manifests-kube-controller-manager.yaml,FileAvailable--etc-kubernetes-manifests-kube-scheduler.yaml,Port-6443,Port-10257,Port-10259,Port-10250 \
@@ -69,6 +87,7 @@ make_master() {
 change_master() {
   others_serve || true # the only one stops all the same; where others should be ready it has ended here
   pull_images
+  expect_kubelets
   evict_for_kubelet
   log "reconfiguring the control plane"
   kubeconfigs
@@ -89,6 +108,17 @@ change_master() {
   wait_for 120 "apiserver of $NODE steady, and taken back by HAProxy" steady
   rm -rf "$ASIDE"
   changes=$((changes + 1))
+}
+
+# What an API server is about to ask of kubelets, each of them has, or nobody would read logs there any more. One that does not answer at all is no
+# reason against it. Asked when that changes: at first, and when a CA goes.
+checks_kubelets() { grep -q 'kubelet-certificate-authority' "$CONFIG"; }
+kubelets_sum() { sha256sum </etc/kubernetes/pki/ca.crt; }
+expect_kubelets() {
+  local found
+  if ! checks_kubelets || [[ $(remembered kubelets) == "$(kubelets_sum)" ]] || ! kubectl_admin get --raw /readyz >/dev/null 2>&1; then return; fi
+  found=$(unknown_kubelets /etc/kubernetes/pki/ca.crt | grep -v '(does not answer') || return 0
+  die "API servers would refuse $(wc -l <<<"$found") kubelet(s), so this one was not changed: $(head -n 5 <<<"$found" | paste -sd';')" "set kubelet.servingCertificates: issued and run pulumi up, so that they get one; see kubectl get csr, and journalctl -u kube-ha-approver on each master"
 }
 
 # While everything serves: pulling takes longer than the rest of the change.
@@ -185,6 +215,41 @@ remove_api_files() {
   done
 }
 
+# Who lets kubelets have certificates to serve with, as soon as there is an API.
+approver() {
+  if [[ -z $SERVING_ISSUED ]]; then
+    if [[ -e $APPROVER ]]; then
+      systemctl disable -q --now kube-ha-approver
+      rm -f "$APPROVER" "$STATE/kube-ha-approver.service.sum"
+      changes=$((changes + 1))
+      log "approves no certificates of kubelets any more"
+    fi
+    return
+  fi
+  put 755 "$ROOT/etc/kube-ha/approve" <"$here/approve.sh"
+  # Its folder holds the key of admin.conf in a file of its own, for curl; it goes when this ends.
+  put 644 "$APPROVER" <<<"[Unit]
+Description=approves serving certificates of kubelets
+After=network-online.target haproxy.service
+StartLimitIntervalSec=0
+
+[Service]
+ExecStart=/etc/kube-ha/approve
+Restart=always
+RestartSec=5
+RuntimeDirectory=kube-ha-approver
+RuntimeDirectoryMode=0700
+Nice=10
+CPUQuota=50%
+MemoryMax=256M
+TasksMax=64
+NoNewPrivileges=yes
+
+[Install]
+WantedBy=multi-user.target"
+  settle restart kube-ha-approver.service "$APPROVER" "$ROOT/etc/kube-ha/approve"
+}
+
 # Everything the static pods are made of: not the kubelet's part, whose change restarts no apiserver.
 control_plane_sum() {
   local file
@@ -239,7 +304,9 @@ main() {
   wait_for 60 "API answering at $LOCAL_API" kubectl_admin get --raw /readyz
   remember_static_pods
   put 600 "$STATE/master.sum" <<<"$control_plane"
+  if checks_kubelets; then kubelets_sum | put 600 "$STATE/kubelets.sum"; else rm -f "$STATE/kubelets.sum"; fi
   remove_api_files
+  approver
   if [[ $(remembered kubeadm) != "$settings" ]] || ! settings_published; then
     publish_settings
     put 600 "$STATE/kubeadm.sum" <<<"$settings"
@@ -250,6 +317,7 @@ main() {
     put 600 "$STATE/certificates.sum" <<<"$CERTIFICATES"
   fi
   renew_identity /etc/kubernetes/pki/ca.crt issue_identity
+  renew_serving /etc/kubernetes/pki/ca.crt issue_serving
   follow_kubelet_settings
   end_update
   announce "$APPLIED"

@@ -2,7 +2,7 @@
 # Makes the machine ready for its roles: packages, kernel settings, container runtime, kubelet, the local way to the API.
 # Values: ARTEFACTS (lines "name url sha256"), PACKAGES, PROXY_ENV (lines, may be empty), and the files' texts: SYSCTL, MODULES,
 #   CONTAINERD_CONFIG, CONTAINERD_UNIT, CONTAINERD_PROXY (may be empty), REGISTRY_HOSTS (lines "host<TAB>base64 of hosts.toml"), KUBELET_UNIT, KUBELET_DROPIN, HAPROXY_CFG,
-#   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES, KUBERNETES (version), OS_* as of os.sh; VIP (address:port, where phase vip comes later), INGRESS (1: phase ingress comes later).
+#   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES, KUBERNETES (version), OS_* as of os.sh; SERVING_ISSUED as of identity.sh; VIP (address:port, where phase vip comes later), INGRESS (1: phase ingress comes later).
 # Owns: the units containerd, kubelet and haproxy, and the files named above. A machine of an older incarnation of this node is wiped first.
 CERTS=/etc/containerd/certs.d
 NEXT=$HOME_DIR/next # the kubelet that phase master is to put in place
@@ -206,6 +206,7 @@ trust_cluster_ca() {
   if [[ $ROLES == *master* ]]; then return; fi
   put 644 "$ROOT/etc/kubernetes/pki/ca.crt" </etc/kube-ha/ca.crt
   renew_identity /etc/kube-ha/ca.crt request_identity
+  renew_serving /etc/kube-ha/ca.crt request_serving
 }
 
 # Whether the kubelet has what it starts with. What is missing is the business of the phases master and join.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from stacks import rotation
+from stacks import rotation, serving
 from stacks.files import kubelet
 from stacks.files.yaml_text import documents
 from stacks.plan import Node, Plan
@@ -163,6 +163,8 @@ def _apiserver_flags(plan: Plan) -> Mapping[str, str]:
             "audit-log-maxsize": str(spec.audit.max_size_mib),
             "audit-policy-file": AUDIT_POLICY,
         }
+    if serving.are_verified(plan):
+        flags["kubelet-certificate-authority"] = f"{_PKI}/ca.crt"
     if spec.encrypt_secrets:
         flags["encryption-provider-config"] = ENCRYPTION
     if spec.pod_security:

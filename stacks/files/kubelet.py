@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from stacks import serving
 from stacks.node_settings import KubeletSpec
 from stacks.plan import Node, Plan
 
@@ -72,7 +73,7 @@ def configuration(plan: Plan) -> dict[str, object]:
         "cgroupDriver": "systemd",
         "maxPods": plan.spec.kubelet.max_pods,
         "rotateCertificates": True,
-        "serverTLSBootstrap": False,
+        "serverTLSBootstrap": serving.are_issued(plan),
         "serializeImagePulls": False,
         "maxParallelImagePulls": 4,
         **(_CONTAINER if plan.containers else _shutdown(plan.spec.kubelet)),

@@ -19,6 +19,8 @@ CLUSTER_WIDE = {
     f"{NAME}-acceptance-attempt",
     f"{NAME}-nodes",
     f"{NAME}-gate",
+    f"{NAME}-addon-serving-certificates",  # its address
+    f"{NAME}-addon-serving-certificates-attempt",
     f"{NAME}-wave-1",  # a gate that two workers have and one has not; it asks about nobody yet
 }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import config, lab
+from tests.e2e import config, kubelets, lab
 from tests.e2e.assertions import assert_up_changes_nothing
 from tests.e2e.probe import Probe
 from tests.e2e.stack import Stack
@@ -50,6 +50,20 @@ def test_up_ends_with_a_healthy_cluster_and_says_how_to_use_it(
     assert nodes["worker-2"]["address"] == "10.93.1.102"
     assert nodes["worker-2"]["versions"] == {"kubernetes": config.kubernetes()}
     assert stack.output("endpoint") == "https://10.93.1.11:6443"
+
+
+def test_kubelets_serve_with_certificates_of_the_clusters_ca(stack: Stack, created: Update) -> None:
+    kubelets.assert_certified(stack, NODES)
+    kubelets.assert_reached(stack, NODES)
+
+
+def test_a_node_gets_no_certificate_for_an_address_of_another(
+    stack: Stack, created: Update
+) -> None:
+    name = kubelets.ask_for(stack.node("worker-1"), "worker-1", "10.93.1.102")
+    kubelets.wait_noted(stack, sorted(NODES - WORKERS), "asks for other names than worker-1")
+    assert kubelets.conditions(stack, name) == ""
+    stack.kubectl("delete", "csr", name)
 
 
 def test_ssh_output_leads_to_every_machine_with_its_pinned_host_key(

@@ -21,8 +21,9 @@ PATHS = (
     "pki.rotation.serviceAccount",
     "controlPlane.encryptionKey",
 )
-# Of every node: who signed the kubelet's certificate, and the names of all CAs it trusts.
+# Of every node: who signed the kubelet's certificates, and the names of all CAs it trusts.
 _SIGNER = "openssl x509 -noout -issuer -in /var/lib/kubelet/pki/kubelet-client-current.pem"
+_SERVES = "openssl x509 -noout -issuer -in /var/lib/kubelet/pki/kubelet-server-current.pem"
 _TRUSTED = r"""
 for file in /etc/kube-ha/ca.crt /etc/kube-ha/etcd/ca.crt /etc/kubernetes/pki/{ca,front-proxy-ca,etcd/ca}.crt; do
   if [ -f $file ]; then openssl crl2pkcs7 -nocrl -certfile $file | openssl pkcs7 -print_certs -noout | grep subject; fi
@@ -84,6 +85,7 @@ def test_nobody_knows_the_old_ones(stack: Stack, first_kubeconfig: Path) -> None
     for name in NODES:
         node = stack.node(name)
         assert "kubernetes-2" in node.run(_SIGNER), name
+        assert "kubernetes-2" in node.run(_SERVES), name
         subjects = node.run(_TRUSTED).splitlines()
         assert subjects
         assert [line for line in subjects if not line.endswith("-2")] == [], name

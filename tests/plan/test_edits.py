@@ -82,12 +82,15 @@ def new_master(node: str) -> list[str]:
     ]
 
 
+# Who is in the cluster under which address: by it kubelets get certificates.
+ADDRESSES = addons("serving-certificates")
+
 LAB = [
     pytest.param({}, {}, [], id="no edit, no change"),
     pytest.param(
         {},
         {"pools.worker.count": 3},
-        [*new_worker("worker-3"), "+ dev-wave-2", "~ dev-join-token", *GATE],
+        [*new_worker("worker-3"), "+ dev-wave-2", "~ dev-join-token", *ADDRESSES, *GATE],
         id="one worker more touches that worker, its wave, the token and the gate; no HAProxy",
     ),
     pytest.param(
@@ -96,6 +99,7 @@ LAB = [
         [
             *marked("-", "machine scripts preflight node join", ["worker-3"]),
             "- dev-wave-2",
+            *ADDRESSES,
             *GATE,
         ],
         id="one worker less touches that worker, its wave and the gate",
@@ -147,6 +151,7 @@ LAB = [
             *stamped("etcd", ["master-1"]),
             *stamped("master", ["master-1"]),
             SAVED,
+            *ADDRESSES,
             *GATE,
         ],
         id="a master more is told to who holds the virtual IP",
@@ -162,6 +167,7 @@ LAB = [
             *stamped("etcd", ["master-1"]),
             *stamped("master", ["master-1"]),
             SAVED,
+            *ADDRESSES,
             *GATE,
         ],
         id="from one master to three",
@@ -176,6 +182,7 @@ LAB = [
             *stamped("etcd", ["master-1"]),
             *stamped("master", ["master-1"]),
             SAVED,
+            *ADDRESSES,
             *GATE,
         ],
         id="from three masters to one, in one edit",
@@ -310,9 +317,29 @@ LAB = [
             *stamped("master-keys", MASTERS),
             *stamped("master", MASTERS),
             *addons("coredns", "flannel", "kube-proxy", "lost-nodes"),
+            *ADDRESSES,
             *GATE,
         ],
         id="a raised generation runs every phase again",
+    ),
+    pytest.param(
+        {"kubelet.servingCertificates": "self-signed"},
+        {"kubelet.servingCertificates": "issued"},
+        [
+            *prepared_again([*MASTERS, *WORKERS]),
+            *WAVES,
+            *stamped("master", MASTERS),
+            SAVED,
+            *ADDRESSES,
+            *GATE,
+        ],
+        id="kubelets get certificates of the CA: every node",
+    ),
+    pytest.param(
+        {"kubelet.servingCertificates": "issued"},
+        {"kubelet.servingCertificates": "verified"},
+        [*stamped("master", MASTERS), SAVED, *GATE],
+        id="API servers check them: masters alone",
     ),
 ]
 
@@ -380,6 +407,8 @@ def test_adopted_worker_taken_out_is_wiped_and_touches_no_other(stacks: Stacks) 
         [
             *marked("-", "scripts preflight node join", ["worker-2"], "prod"),
             "- prod-wave-1",
+            "! prod-addon-serving-certificates-attempt",
+            "~ prod-addon-serving-certificates",
             *("! prod-acceptance-attempt", "~ prod-nodes", "~ prod-gate"),
         ],
     )

@@ -160,7 +160,13 @@ def test_the_node_phase_knows_a_whole_worker_and_a_master_without_certificate_of
 
 # --- masters
 
-MASTER = {"ADDRESS": "10.0.0.11", "KUBEADM_CONFIG": "x", "AUDIT_POLICY": "", "CERTIFICATES": "0"}
+MASTER = {
+    "SERVING_ISSUED": "",
+    "ADDRESS": "10.0.0.11",
+    "KUBEADM_CONFIG": "x",
+    "AUDIT_POLICY": "",
+    "CERTIFICATES": "0",
+}
 # kubeadm refuses kubeconfigs that it cannot read, and writes those that are not there.
 KUBECONFIGS = """
 for name in admin super-admin controller-manager scheduler kubelet; do

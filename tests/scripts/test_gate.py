@@ -203,3 +203,46 @@ def test_one_that_does_not_is_named_with_what_to_do(shell: Shell) -> None:
     assert "API ready at 10.20.16.5:6443 not seen in 1 s" in out
     assert "connection refused" in out
     assert "do: see that the load balancer has every master as a target" in out
+
+
+def kubelets(shell: Shell, unknown: str, **values: str) -> str:
+    """The gate's look at what kubelets serve with; the first answers of API servers are played."""
+    kubectl(
+        shell,
+        """*csr*) printf 'csr-1 system:node:node-2 \\ncsr-2 system:node:node-1 Approved\\n' ;;
+*endpointslices*) printf '10.0.0.11\\n10.0.0.12\\n' ;;
+*metadata.name*) printf 'node-1\\nnode-2\\n' ;;
+*proxy/healthz*) echo ok ;;""",
+    )
+    shell.stub("openssl")
+    code = (
+        f"unknown_kubelets() {{ {unknown}; }}; kubelets_served() {{ echo served; }}\n"
+        'wait_for() { local what=$2; shift 2; "$@" || die "$what: $("$@")"; }; check_kubelets'
+    )
+    fails = unknown != ":"
+    return shell.run(code, phase="gate", values={**VALUES, **values}, fails=fails)
+
+
+def test_every_api_server_has_to_reach_a_kubelet_by_its_certificate(shell: Shell) -> None:
+    said = kubelets(shell, ":", SERVING_CERTIFICATES="verified")
+    assert "served" in said
+    asked = [call for call in shell.calls if "--server" in call]
+    assert [call.split("--server ")[1].split()[0] for call in asked] == [
+        "https://10.0.0.11:6443",
+        "https://10.0.0.12:6443",
+    ]
+    assert "/api/v1/nodes/master-1/proxy/healthz" in asked[0]
+
+
+def test_a_kubelet_without_certificate_is_named_with_the_request_that_waits(shell: Shell) -> None:
+    said = kubelets(shell, "echo 'node-2 (self-signed)'", SERVING_CERTIFICATES="issued")
+    assert "a serving certificate of the cluster's CA on every kubelet" in said
+    assert (
+        "1 without: node-2 (self-signed); requests that wait: csr-1 of system:node:node-2" in said
+    )
+    assert "journalctl -u kube-ha-approver" in said
+
+
+def test_kubelets_that_sign_their_own_are_not_asked(shell: Shell) -> None:
+    kubelets(shell, ":", SERVING_CERTIFICATES="self-signed")
+    assert shell.calls == []

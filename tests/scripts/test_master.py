@@ -22,6 +22,7 @@ VALUES = {
     "OIDC_CA": "",
     "CERTIFICATES": "aa",
     "KEYS": "",
+    "SERVING_ISSUED": "",
     "APPLIED": "bb",
 }
 ALL = {**VALUES, "ADMISSION_CONFIG": "kind: AdmissionConfiguration", "OIDC_CA": "PEM"}

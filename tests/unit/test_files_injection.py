@@ -76,7 +76,7 @@ def test_flags_stay_one_argument_of_one_component(value: str) -> None:
     cluster = list(yaml.safe_load_all(kubeadm.init(plan, plan.masters[0])))[1]
     flags = {each["name"]: each["value"] for each in cluster["apiServer"]["extraArgs"]}
     assert flags["v"] == value
-    assert len(flags) == 10
+    assert len(flags) == 11
 
 
 claims = st.text(ENDS + "_.,:;/@%+~*|!^#-", min_size=1, max_size=40)

@@ -21,12 +21,16 @@ cluster dev, against its last successful up: 1 new, 5 untouched
        - preflight, then packages, kernel settings, HAProxy, containerd, kubelet
      checked: preflight lists all that is wrong with a machine before anything is changed on it
      an abort here leaves: machines that nobody uses; the next up goes on
-2. workers that join, side by side
+2. add-ons, side by side
+     serving-certificates kubelets get certificates for these addresses, nothing restarts
+     checked: applied by the API server; that their pods run is asked by the gate
+     an abort here leaves: old or new manifests, each whole
+3. workers that join, side by side
      worker-3
        - join as a worker
      checked: every node is Ready and has announced what it applied
      an abort here leaves: fewer workers; the next up joins them with a new token
-3. acceptance gate, once
+4. acceptance gate, once
      API, controllers, add-ons; a pod on every node reaches pods, Service, NodePort and DNS
      checked: only now the stack remembers this config as applied
      an abort here leaves: everything done, not yet remembered; the next up asks again
@@ -46,19 +50,23 @@ cluster prod, against its last successful up: 4 changed, 1 leaving, 0 untouched
      checked: a member restarts only where the others have a quorum without it; after it, it votes \
 and is healthy
      an abort here leaves: the one in hand old or new, the others untouched and serving
-3. workers, wave 1 of 2 (pool worker), side by side
+3. add-ons, side by side
+     serving-certificates kubelets get certificates for these addresses, nothing restarts
+     checked: applied by the API server; that their pods run is asked by the gate
+     an abort here leaves: old or new manifests, each whole
+4. workers, wave 1 of 2 (pool worker), side by side
      worker-1
        - haproxy.cfg: HAProxy reloads, open connections stay
      checked: every node of it is Ready and has announced what it applied
      an abort here leaves: some workers of this wave old, some new, one in hand perhaps cordoned; \
 the next up goes on, and later waves are untouched
-4. workers, wave 2 of 2 (pool worker), side by side
+5. workers, wave 2 of 2 (pool worker), side by side
      worker-2
        - haproxy.cfg: HAProxy reloads, open connections stay
      checked: every node of it is Ready and has announced what it applied
      an abort here leaves: some workers of this wave old, some new, one in hand perhaps cordoned; \
 the next up goes on, and later waves are untouched
-5. list of nodes: labels, taints, and those that leave, one by one
+6. list of nodes: labels, taints, and those that leave, one by one
      master-1
        - evict its pods (PodDisruptionBudgets are respected)
        - leave etcd: removed by those that stay, once they have a quorum without it
@@ -66,11 +74,11 @@ the next up goes on, and later waves are untouched
      checked: every wanted node is Ready and as wanted before one leaves; before an etcd member \
 leaves, those that stay have a quorum of their own
      an abort here leaves: a node cordoned or gone; those that stay are untouched
-6. acceptance gate, once
+7. acceptance gate, once
      API, controllers, add-ons; a pod on every node reaches pods, Service, NodePort and DNS
      checked: only now the stack remembers this config as applied
      an abort here leaves: everything done, not yet remembered; the next up asks again
-7. machines that have left, after the gate, side by side
+8. machines that have left, after the gate, side by side
      master-1
        - wipe what is ours; the machine stays
      checked: no process and no data of ours is left
@@ -213,7 +221,8 @@ def test_markdown_is_a_table_with_a_row_for_each_group_of_nodes() -> None:
         "| wave | nodes | what happens |",
         "| 1. new machines, side by side | worker-3, worker-4 | make the machine<br>preflight, "
         "then packages, kernel settings, HAProxy, containerd, kubelet |",
-        "| 2. workers that join, side by side | worker-3, worker-4 | join as a worker |",
+        "| 2. add-ons, side by side | | serving-certificates kubelets get certificates for these "
+        "addresses, nothing restarts |",
     ]
     assert "needs downtime of: nothing" in lines
 
@@ -224,7 +233,7 @@ def test_json_holds_the_waves_with_every_node_by_name() -> None:
     assert [wave["title"] for wave in said["waves"]][-1] == (
         "machines that have left, after the gate"
     )
-    leaving = said["waves"][0]["nodes"][0]
+    leaving = said["waves"][1]["nodes"][0]
     assert (leaving["name"], leaving["kind"]) == ("worker-2", "leaving")
 
 

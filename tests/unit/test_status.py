@@ -31,9 +31,9 @@ def test_a_cluster_as_planned_fits_on_a_screen() -> None:
         "cluster dev: Kubernetes 1.36.3, API at https://10.92.0.11:6443, ready on 3 of 3 masters",
         "",
         "node      roles        address      state  kubelet  containerd  etcd    units   certs  disk  differs",
-        "master-1  etcd+master  10.92.0.11   Ready  1.36.3   2.3.7       3.6.16  4 of 4  300 d  80 %  -",
-        "master-2  etcd+master  10.92.0.12   Ready  1.36.3   2.3.7       3.6.16  4 of 4  200 d  80 %  -",
-        "master-3  etcd+master  10.92.0.13   Ready  1.36.3   2.3.7       3.6.16  4 of 4  300 d  80 %  -",
+        "master-1  etcd+master  10.92.0.11   Ready  1.36.3   2.3.7       3.6.16  5 of 5  300 d  80 %  -",
+        "master-2  etcd+master  10.92.0.12   Ready  1.36.3   2.3.7       3.6.16  5 of 5  200 d  80 %  -",
+        "master-3  etcd+master  10.92.0.13   Ready  1.36.3   2.3.7       3.6.16  5 of 5  300 d  80 %  -",
         "worker-1  worker       10.92.0.101  Ready  1.36.3   2.3.7       -       3 of 3  300 d  80 %  -",
         "worker-2  worker       10.92.0.102  Ready  1.36.3   2.3.7       -       3 of 3  300 d  80 %  -",
         "",
@@ -187,7 +187,7 @@ def test_programs_get_the_same_in_stable_keys() -> None:
         "differences": 1,
     }
     assert told["nodes"]["master-1"]["units"] == dict.fromkeys(
-        ("haproxy", "containerd", "kubelet", "etcd"), "active"
+        ("haproxy", "containerd", "kubelet", "kube-ha-approver", "etcd"), "active"
     )
     assert told["etcd"]["status"]["master-1"] == {
         "version": "3.6.16",

@@ -197,14 +197,38 @@ def test_fields_that_an_older_program_did_not_remember_are_not_compared() -> Non
 
 
 def test_a_cluster_from_before_there_was_a_choice_has_what_there_was() -> None:
-    old = memory.of(planned(lab()))
+    as_then = lab({"kubelet.servingCertificates": "self-signed"})
+    old = memory.of(planned(as_then))
     config = old["config"]
     assert isinstance(config, dict)
     del config["network"]["nodeCidrMask"]
     for known in (remembered(old), remembered(OLDEST)):
-        check(known, planned(lab()))
+        check(known, planned(as_then))
         with pytest.raises(TransitionError, match="nodeCidrMask: cannot change from 24 to 25"):
-            check(known, planned(lab({"network.nodeCidrMask": 25})))
+            check(known, planned(edited(as_then, {"network.nodeCidrMask": 25})))
+
+
+def serving(step: str) -> dict[str, object]:
+    return lab({"kubelet.servingCertificates": step})
+
+
+@pytest.mark.parametrize(
+    ("was", "now"), [("self-signed", "verified"), ("verified", "self-signed"), (None, "verified")]
+)
+def test_api_servers_check_kubelets_only_once_these_have_certificates(
+    was: str | None, now: str
+) -> None:
+    """None: what a program remembers that had no such field."""
+    old = memory.of(planned(serving(was or "verified")))
+    if was is None:
+        config = old["config"]
+        assert isinstance(config, dict)
+        del config["kubelet"]["servingCertificates"]
+    for known in (remembered(old), *([remembered(OLDEST)] if was is None else [])):
+        with pytest.raises(TransitionError, match=r"kubelet\.servingCertificates: cannot go from"):
+            check(known, planned(serving(now)))
+        check(known, planned(serving("issued")))
+        check(known, planned(serving(was or "self-signed")))
 
 
 def test_keys_that_the_model_lost_since_are_left_out() -> None:
@@ -258,7 +282,7 @@ def test_the_first_format_can_still_be_read() -> None:
     assert known is not None
     assert known.plan is None
     assert known.machines["worker-1"].fingerprint == "SHA256:abc"
-    check(known, planned(lab()))
+    check(known, planned(lab({"kubelet.servingCertificates": "self-signed"})))
     with pytest.raises(TransitionError, match="from 87600 to 1000: "):
         check(
             known,
