@@ -58,9 +58,11 @@ def _masters(before: Memory, plan: Plan) -> list[Refusal]:
     stay = [name for name in new if name not in first]
     out = _none_stays(before, old, stay, what="master", kind="last-master")
     anew = [name for name in new if name in first]
-    if len(anew) > 1:
-        text = f"{listed(anew)} would be made anew at once; raise one generation per up"
-        out.append(Refusal("rebuild", anew[0], f"nodes.{anew[0]}.generation", text))
+    balancers = {node.name for node in plan.load_balancers}
+    for names in (anew, [name for name in rebuilt(before, plan) if name in balancers]):
+        if len(names) > 1:
+            text = f"{listed(names)} would be made anew at once; raise one generation per up"
+            out.append(Refusal("rebuild", names[0], f"nodes.{names[0]}.generation", text))
     return out
 
 

@@ -237,7 +237,7 @@ VIP = "10.92.0.5:8443"
     ("masters", "told"),
     [
         ({}, "is on master-1"),
-        ({"master-1": {"vip": line("vip", 0)}}, "is on NO MASTER"),
+        ({"master-1": {"vip": line("vip", 0)}}, "is on NO MACHINE"),
         ({"master-3": {"vip": line("vip", 1)}}, "is on master-1, master-3 AT ONCE"),
     ],
 )
