@@ -32,10 +32,7 @@ def retire_first(
     While nobody goes, nothing about it changes: it is there so that a second up has nothing to do.
     Every change of a living cluster waits for it.
     """
-    known = {node.name: node for node in (*plan.nodes, *plan.away)}
-    # Of a load balancer there is nothing to take out: the list of holders does without it.
-    going = [known[name] for name in membership.going_first(before, plan)]
-    going = [node for node in going if node.in_kubernetes or node.is_etcd]
+    going = membership.taken_out_first(before, plan)
     names = {node.name for node in membership.staying(before, plan)}
     # etcd may be about to move: it is asked where it was.
     then = (before and before.plan) or plan

@@ -74,6 +74,13 @@ def going_first(before: Memory | None, plan: Plan) -> tuple[str, ...]:
     return (*lost, *rebuilt(before, plan))
 
 
+def taken_out_first(before: Memory | None, plan: Plan) -> list[Node]:
+    """Of `going_first` those of which the cluster has something: a member of etcd, or a Node."""
+    known = {node.name: node for node in (*plan.nodes, *plan.away)}
+    going = [known[name] for name in going_first(before, plan)]
+    return [node for node in going if node.in_kubernetes or node.is_etcd]
+
+
 def rebuilt(before: Memory | None, plan: Plan) -> tuple[str, ...]:
     """Nodes that are made anew under their name."""
     known = before.machines if before else {}

@@ -6,6 +6,8 @@ without_vip() {
   if ! holds_vip; then return; fi
   systemctl disable -q --now keepalived
   forget_vip
+  rm -f "$ROOT/etc/kube-ha/vrrp.conf"
+  forget_keys "$ROOT/etc/kube-ha/vrrp.conf"
   systemctl daemon-reload
   changes=$((changes + 1))
   log "keepalived stopped: this machine holds no virtual IP any more"

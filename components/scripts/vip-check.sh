@@ -63,7 +63,7 @@ vip_check() {
         printf 'the cluster knows no %s that is this machine: it does not hold the virtual IP\n' "$node"
         return 1
       fi
-      if ((status == 2)) && [[ -n $door ]] && answers "$door"; then
+      if [[ $word == start && $status == 2 && -n $door ]] && answers "$door"; then
         printf 'another machine answers at %s, and the cluster does not say that %s may stand by\n' "$door" "$node"
         return 1
       fi
