@@ -71,7 +71,12 @@ def _load_balancers(spec: Spec) -> list[Problem]:
                 f"for machines.{spec.machines.provider}.apiLoadBalancer"
             )
         return [Problem(f"pools.{name}.roles", text) for name in pools]
-    active = [p for p in inventory.places(spec) if p.pool in pools and p.state == "active"]
+    places = [place for place in inventory.places(spec) if place.pool in pools]
+    if spec.front_doors.vip.failover == "own":
+        text = "maintenance does nothing where you move the VIP; take the address away from it"
+        resting = [place for place in places if place.state == "maintenance"]
+        out += [Problem(f"nodes.{place.name}.state", text) for place in resting]
+    active = [place for place in places if place.state == "active"]
     if pools and not active:
         text = (
             "no machine with role loadbalancer is active, so nobody would hold the VIP "
