@@ -68,8 +68,8 @@ def _of_birth(plan: Plan, found: Changes) -> Iterator[Wave]:
         abort="fewer workers; the next up joins them with a new token",
     )
     yield _record(None, plan)
-    yield _vip(found)
     yield _ingress(found)
+    yield _vip(found)
     yield _gate(plan)
 
 
@@ -136,8 +136,8 @@ def _of_life(before: Memory, plan: Plan, found: Changes) -> Iterator[Wave]:
         checked="no process of ours is left",
         abort="a machine that runs on without being in the cluster; the next up stops it",
     )
-    yield _vip(found)
     yield _ingress(found)
+    yield _vip(found)
     yield _gate(plan)
     yield Wave(
         title="machines that have left, after the gate",
