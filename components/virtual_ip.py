@@ -26,8 +26,8 @@ def hold(
 ) -> list[remote.Command]:
     """Resource `<cluster>-<node>-vip` of each machine that can hold it; none without a VIP.
 
-    First of all `<cluster>-vip-holders` tells the cluster which load balancers may, so that others
-    give it up; where there are any, masters stop standing by before they begin.
+    Before them `<cluster>-vip-holders` tells the cluster which load balancers may, so that others
+    give it up; where there are any, masters have stopped standing by even before that.
 
     `settled` nodes exist already: they hear of new ones first, for one that gets no adverts takes
     the address. `out`: who leaves is no node any more, and gives it up by the cluster's word.
@@ -46,6 +46,16 @@ def hold(
         opts = after(out, *waits, parent=parent)
         return converge(name, machine, phase, values, identity=identity, stamp=stamp, opts=opts)
 
+    away = [
+        make(
+            f"{cluster}-{node.name}-vip",
+            machines[node.name],
+            "vip-away",
+            front_door_values.of_others(plan),
+            *ready,
+        )
+        for node in (plan.masters if plan.load_balancers else ())
+    ]
     made: list[remote.Command] = []
     if plan.holders:
         values = {
@@ -53,19 +63,11 @@ def hold(
             "MANIFEST": vip_holders(plan).rstrip("\n"),
             "GENERATION": str(plan.spec.converge.generation),
         }
-        made.append(make(f"{cluster}-vip-holders", master, "addon", values, *ready))
-    away = [
-        make(
-            f"{cluster}-{node.name}-vip",
-            machines[node.name],
-            "vip-away",
-            front_door_values.of_others(plan),
-            *(made or ready),
-        )
-        for node in (plan.masters if plan.load_balancers else ())
-    ]
+        # After masters have stopped: where a way back to them broke off, load balancers that they
+        # hear nothing of begin by that word alone.
+        made.append(make(f"{cluster}-vip-holders", master, "addon", values, *ready, *away))
     for node in sorted(plan.holders, key=lambda node: node.name not in settled):
         values = front_door_values.of_holder(plan, node)
-        waits = (*made[-1:], *away)
-        made.append(make(f"{cluster}-{node.name}-vip", machines[node.name], "vip", values, *waits))
+        machine = machines[node.name]
+        made.append(make(f"{cluster}-{node.name}-vip", machine, "vip", values, *made[-1:]))
     return [*made, *away]

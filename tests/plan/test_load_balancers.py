@@ -104,8 +104,10 @@ def test_masters_stop_once_the_others_are_ready_and_before_they_begin(stacks: St
     for master in MASTERS:
         assert phase(run, f"dev-{master}-vip") == "vip-away"
         assert ready <= graph.before(f"dev-{master}-vip")
+        # A load balancer that waits for that word alone takes the address by it.
+        assert f"dev-{master}-vip" in graph.before("dev-vip-holders")
         for node in EDGES:
-            assert f"dev-{master}-vip" in graph.before(f"dev-{node}-vip")
+            assert "dev-vip-holders" in graph.before(f"dev-{node}-vip")
     said = run.messages[-1]
     assert "keepalived stops: load balancers take the VIP 10.92.0.5:8443 within seconds" in said
     assert "the VIP 10.92.0.5:8443 for some seconds, while it moves to edge-1, edge-2" in said
@@ -151,6 +153,23 @@ def test_a_pool_that_leaves_is_told_before_masters_begin(stacks: Stacks) -> None
     told = "is not listed any more, and gives up the VIP 10.92.0.5:8443 by the cluster's word"
     assert said.index(told) < said.index("stand by for the VIP")
     assert_exactly(engine.up(lab(VIP)), [])
+
+
+@pytest.mark.parametrize(
+    ("start", "edit", "breaks"), [(VIP, EDGE, "dev-edge-1-vip"), (EDGE, VIP, "dev-master-2-vip")]
+)
+def test_a_move_that_broke_off_is_taken_back_whole(
+    stacks: Stacks, start: dict[str, object], edit: dict[str, object], breaks: str
+) -> None:
+    engine, first = stacks.settled(lab(start))
+    with pytest.raises(RunError, match="made to fail"):
+        engine.up(lab(edit), failing=[breaks])
+    back = engine.up(lab(start))
+    changed = {str(one) for one in back.changes}
+    assert {"~ dev-vip-holders", *(f"~ dev-{node}-vip" for node in MASTERS[:2])} <= changed
+    for name in (f"dev-{MASTERS[0]}-vip", "dev-vip-holders"):
+        assert back.named(name).text("stdin") == first.named(name).text("stdin")
+    assert_exactly(engine.up(lab(start)), [])
 
 
 def test_a_pool_in_place_of_another_is_no_refusal(stacks: Stacks) -> None:
