@@ -140,7 +140,7 @@ ROWS: dict[str, list[Row]] = {
     "put the virtual IP on machines of its own, or back on masters": [
         Row(before=VIP, edit=EDGES, touched=MASTERS | EDGE, named=MOVED | {"edge-1-node", "edge-1-vip", "edge-1-keys"}),
         Row(before=EDGES, edit=VIP, touched=MASTERS | EDGE, named=MOVED | {"edge-1-preflight"}),
-        Row(before=EDGES, edit={**EDGES, "nodes.edge-1.generation": 2}, touched=EDGE, named=GATE | {"edge-1-node", "edge-1-vip"}),
+        Row(before=EDGES, edit={**EDGES, "nodes.edge-1.generation": 2}, touched=names("edge-1"), named=GATE | {"edge-1-node", "edge-1-vip"}),
         Row(before=EDGES, edit={**EDGES, **states(edge_1="maintenance")}, touched=names("edge-1"), named=GATE | {"vip-holders", "edge-1-vip"}),
     ],
     "have the stack make the API's DNS record, or take it away": [
