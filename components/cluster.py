@@ -14,6 +14,7 @@ from components.away import decommission
 from components.etcd_member import EtcdMember, EtcdMemberArgs
 from components.etcd_snapshot import snapshot_first
 from components.ingress import end_tls
+from components.load_balancers import make_ready
 from components.machines.api_door import ApiDoor
 from components.master import Master, MasterArgs
 from components.pki import Pki
@@ -43,6 +44,8 @@ class ClusterArgs:
 
 class Cluster(ComponentResource):
     """Snapshot, dead nodes out, etcd, masters, add-ons, workers, acceptance: in this order.
+
+    Load balancers change beside the workers, and get the virtual IP at the end.
 
     A cluster that is being born overlaps etcd members with masters. One that lives changes one
     machine at a time, whole; new machines are made ready at once; existing workers come after the
@@ -88,6 +91,8 @@ class Cluster(ComponentResource):
         named = self._name_api(last)
         addons = self._addons(served)
         joinable, opened = self._workers(served, last)
+        self._doors = self._load_balancers(last)
+        balanced = [self._doors[n] for n in self._doors if n in self._settled][-1:]
         self.gate = acceptance.prove(
             AcceptanceArgs(
                 plan=self._plan,
@@ -101,6 +106,8 @@ class Cluster(ComponentResource):
                     *(last, named, joinable, opened),
                     *[*self._members.values()][-1:],
                     *addons.applied,
+                    # Who leaves the control plane is in no HAProxy any more.
+                    *balanced,
                 ),
                 between=self._out,
                 ca=args.pki.bundle("kubernetes"),
@@ -292,6 +299,19 @@ class Cluster(ComponentResource):
         )
         return joinable, waves.last
 
+    def _load_balancers(self, last: Resource) -> dict[str, Resource]:
+        return make_ready(
+            self._name,
+            self._plan,
+            self._args.pki,
+            prepare=lambda node, turn: self._prepare(node, waits_for=turn),
+            machine=self._back,
+            settled=self._settled,
+            identity=self._identity,
+            parent=self,
+            turn=last,
+        )
+
     def _out(self, out: Resource) -> list[Resource]:
         """What happens on machines once they are `out` of the list of nodes."""
         machine = self._master_machine()
@@ -316,9 +336,16 @@ class Cluster(ComponentResource):
             if not node.is_etcd
         ]
         where = (self._name, self._plan, self.machines)
-        tls = end_tls(*where, self._args.pki, identity=self._identity, parent=self, out=out)
-        who = self._settled
-        vip = hold(*where, settled=who, identity=self._identity, parent=self, out=out)
+        ready, pki = self._doors, self._args.pki
+        tls = end_tls(*where, pki, identity=self._identity, parent=self, out=out, ready=ready)
+        vip = hold(
+            *where,
+            settled=self._settled,
+            identity=self._identity,
+            parent=self,
+            out=out,
+            ready=[*ready.values(), *tls],
+        )
         return [*stopped, *tls, *vip]
 
     def _decommission(self, node: Node, out: Resource) -> Resource:

@@ -1,4 +1,4 @@
-"""The ingress tier: certificates, then a HAProxy of its own, on one master after another."""
+"""The ingress tier: certificates, then a HAProxy of its own, on one machine after another."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ def end_tls(
     identity: Identity,
     parent: Resource,
     out: Resource,
+    ready: Mapping[str, Resource],
 ) -> list[remote.Command]:
-    """Resources `<cluster>-<master>-ingress` and before it `-ingress-<file>` for each certificate.
+    """Resources `<cluster>-<node>-ingress` and before it `-ingress-<file>` for each certificate.
 
-    `out`: who leaves is no node any more, and nothing is led there from now on.
+    `out`: who leaves is no node any more, and nothing is led there from now on. `ready`: load
+    balancers, by name.
     """
     made: list[remote.Command] = []
     for node in plan.ingress:
         name, machine = f"{cluster}-{node.name}-ingress", machines[node.name]
+        made_ready = ready.get(node.name)
         files = key_files.of_ingress(pki, plan)
         placed = [
             key_files.place(
@@ -40,7 +43,7 @@ def end_tls(
                 [file],
                 generation=plan.spec.converge.generation,
                 identity=identity,
-                opts=after(out, *made[-1:], parent=parent),
+                opts=after(out, made_ready, *made[-1:], parent=parent),
             )
             for file in files
         ]

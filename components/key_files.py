@@ -15,7 +15,7 @@ from pulumi_command import remote
 from components.pki import Pki
 from components.remote import Identity, Machine, attempt, converge
 from stacks import ingress_files, phases
-from stacks.certificates import ETCD_PKI, INGRESS, KUBERNETES_PKI
+from stacks.certificates import ETCD_PKI, INGRESS, KUBERNETES_PKI, LOAD_BALANCER_FILE
 from stacks.files import apiserver, ingress, keepalived, kubeadm
 from stacks.files.kubeadm import ENCRYPTION
 from stacks.plan import Node, Plan
@@ -76,10 +76,7 @@ def of_control_plane(pki: Pki, plan: Plan) -> list[KeyFile]:
 
 def of_master(pki: Pki, plan: Plan, node: Node) -> list[KeyFile]:
     """A master's own leafs, and the password of VRRP where it can hold the VIP."""
-    files: list[KeyFile] = []
-    if node in plan.holders:
-        text = pki.vrrp_password().apply("auth_pass {}".format)
-        files.append(KeyFile(path=keepalived.VRRP_FILE, text=text, secret=True))
+    files = _of_holder(pki, plan, node)
     for kind in (
         "apiserver",
         "apiserver-kubelet-client",
@@ -88,6 +85,19 @@ def of_master(pki: Pki, plan: Plan, node: Node) -> list[KeyFile]:
     ):
         files += _pair(pki, f"{node.name}-{kind}", f"{KUBERNETES_PKI}/{kind}")
     return files
+
+
+def of_load_balancer(pki: Pki, plan: Plan, node: Node) -> list[KeyFile]:
+    """What it asks the cluster with, and the password of VRRP where it can hold the VIP."""
+    own = _pair(pki, f"{node.name}-load-balancer", LOAD_BALANCER_FILE)
+    return [*_of_holder(pki, plan, node), *own]
+
+
+def _of_holder(pki: Pki, plan: Plan, node: Node) -> list[KeyFile]:
+    if node not in plan.holders:
+        return []
+    text = pki.vrrp_password().apply("auth_pass {}".format)
+    return [KeyFile(path=keepalived.VRRP_FILE, text=text, secret=True)]
 
 
 def of_ingress(pki: Pki, plan: Plan) -> list[KeyFile]:
@@ -125,15 +135,19 @@ def place(
     identity: Identity,
     opts: ResourceOptions,
     keys: str = "",
+    os_packages: str = "",
 ) -> remote.Command:
     """Put the files on the machine. The one command whose values are secret as a whole.
 
-    `keys` tells which generations are among them, where no public file does.
+    `keys` tells which generations are among them, where no public file does. `os_packages`: it runs
+    too when that word changes, and waits until the machine is through with what follows from it.
     """
     values: dict[str, Input[str]] = {
         "GENERATION": str(generation),
         "PKI_COUNT": str(len(files)),
     }
+    if os_packages:
+        values["OS_PACKAGES"] = os_packages
     for number, file in enumerate(files, start=1):
         if file.secret:
             values[f"PKI_MODE_{number}"] = "600"
@@ -149,6 +163,7 @@ def place(
             phases.script_sum("pki"),
             str(generation),
             *([keys] if keys else []),
+            *([os_packages] if os_packages else []),
             *(str(text) for text in texts),
         )
     )

@@ -125,5 +125,6 @@ def _values(
     values: dict[str, Input[str]] = {**desired.of_node(plan, node)}
     if node.in_kubernetes:
         values["ARTEFACTS"] = desired.artefacts(files, desired.downloads(node))
+    if node.in_kubernetes or node.is_load_balancer:
         values["CA_CRT"] = ca_cert.apply(lambda pem: pem.rstrip("\n"))
     return values

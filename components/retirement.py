@@ -32,8 +32,7 @@ def retire_first(
     While nobody goes, nothing about it changes: it is there so that a second up has nothing to do.
     Every change of a living cluster waits for it.
     """
-    known = {node.name: node for node in (*plan.nodes, *plan.away)}
-    going = [known[name] for name in membership.going_first(before, plan)]
+    going = membership.taken_out_first(before, plan)
     names = {node.name for node in membership.staying(before, plan)}
     # etcd may be about to move: it is asked where it was.
     then = (before and before.plan) or plan

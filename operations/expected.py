@@ -52,7 +52,7 @@ def of(plan: Plan, node: Node, *, files: Mapping[str, File], ca: str, cluster_id
     Either may be empty where it is not known: what hangs on it is then not compared.
     """
     texts = desired.files(plan, node)
-    if ca and node.in_kubernetes:
+    if ca and (node.in_kubernetes or node.is_load_balancer):
         texts[CA] = ca.rstrip("\n") + "\n"
     return Expected(
         owner=f"{plan.spec.cluster.name} {cluster_id} {node.name}",
@@ -70,8 +70,12 @@ def of(plan: Plan, node: Node, *, files: Mapping[str, File], ca: str, cluster_id
 
 
 def _units(plan: Plan, node: Node) -> tuple[str, ...]:
-    kubernetes = ("haproxy", "containerd", "kubelet") if node.in_kubernetes else ()
-    more: tuple[str, ...] = ("keepalived",) if node in plan.holders else ()
+    kubernetes: tuple[str, ...] = ("haproxy",) if node.is_load_balancer else ()
+    if node.in_kubernetes:
+        kubernetes = ("haproxy", "containerd", "kubelet")
+    # In maintenance it is off.
+    stands_by = node in plan.holders and not (node.is_load_balancer and node.state != "active")
+    more: tuple[str, ...] = ("keepalived",) if stands_by else ()
     more += ("kube-ha-ingress",) if node in plan.ingress else ()
     more += ("kube-ha-approver",) if node.is_master and serving.are_issued(plan) else ()
     return (*kubernetes, *more, *(("etcd",) if node.is_etcd else ()))
@@ -117,6 +121,8 @@ def _certificates(plan: Plan, node: Node) -> dict[str, Renewal]:
         found |= {_KUBELET: "kubelet", CA: "never"}
         if serving.are_issued(plan):
             found[_SERVING] = "approver"
+    if node.is_load_balancer:
+        found[CA] = "never"
     return found
 
 

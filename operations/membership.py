@@ -166,20 +166,20 @@ def serves(name: str, findings: Findings) -> bool:
 
 
 def holders(plan: Plan, findings: Findings) -> tuple[str, ...]:
-    """Names of the masters that say they have the virtual IP."""
+    """Names of the machines that say they have the virtual IP."""
     told = ((node.name, findings.machines[node.name].machine) for node in plan.holders)
     return tuple(name for name, found in told if found is not None and found.has_vip)
 
 
 def _virtual_ip(plan: Plan, findings: Findings) -> Iterator[Difference]:
-    """One master has it, and no other."""
+    """One machine has it, and no other."""
     found, vip = holders(plan, findings), plan.vip
     if not plan.holders or len(found) == 1:
         return
     reached = all(findings.machines[node.name].machine is not None for node in plan.holders)
     if not found and not reached:
         return  # who has it may be one that was not reached, which is told
-    where = f"is on {', '.join(found)} at once" if found else "is on no master"
+    where = f"is on {', '.join(found)} at once" if found else "is on no machine"
     do = "journalctl -u keepalived there tells why"
     if found:
         do += "; is protocol 112 (VRRP) let through between them?"

@@ -119,7 +119,10 @@ def state(node: Node, findings: Findings) -> str:
     found, wanted = findings.machines[node.name], findings.expected[node.name]
     if not found.is_made:
         return "not made"
-    inner = _of_kubernetes(node, findings) if node.in_kubernetes else _of_etcd(node, findings)
+    if node.in_kubernetes:
+        inner = _of_kubernetes(node, findings)
+    else:
+        inner = _of_balancer(node, findings) if node.is_load_balancer else _of_etcd(node, findings)
     if not found.is_reached:
         return f"unreachable ({inner})" if inner else "unreachable"
     if found.machine is None:
@@ -146,6 +149,16 @@ def _of_etcd(node: Node, findings: Findings) -> str:
     if found is None:
         return ""
     return "Ready" if found.etcd is not None and found.etcd.leader else "NotReady"
+
+
+def _of_balancer(node: Node, findings: Findings) -> str:
+    """Ready: its HAProxy runs, and keepalived too where it is to."""
+    found = findings.machines[node.name].machine
+    if found is None:
+        return ""
+    runs = all(unit.active == "active" for unit in found.units.values())
+    rests = ", in maintenance" if node.state == "maintenance" else ""
+    return ("Ready" if runs and found.units else "NotReady") + rests
 
 
 def _etcd(plan: Plan, findings: Findings) -> Etcd:

@@ -91,7 +91,7 @@ def _machine(stack: Stack, node: Node, wanted: Expected) -> Found:
 def values(node: Node, wanted: Expected) -> dict[str, str]:
     """Values of the probe phase on one machine."""
     ask = ["machine"]
-    ask += ["balancer"] if node.in_kubernetes else []
+    ask += ["balancer"] if node.in_kubernetes or node.is_load_balancer else []
     ask += ["master"] if node.is_master else []
     ask += ["member"] if node.is_etcd else []
     ask += ["vip"] if wanted.vip else []

@@ -149,7 +149,7 @@ def etcd(plan: Plan, found: Etcd) -> str:
 
 
 def _balancers(plan: Plan, view: Overview) -> str:
-    nodes = sum(1 for node in plan.nodes if node.in_kubernetes)
+    nodes = sum(1 for node in plan.nodes if node.in_kubernetes or node.is_load_balancer)
     asked = f"load balancers: {view.balancers} of {nodes} nodes"
     if not view.down:
         return f"{asked} find every master up" if view.balancers else f"{asked} tell their state"
@@ -160,7 +160,7 @@ def _balancers(plan: Plan, view: Overview) -> str:
 def _virtual_ip(plan: Plan, view: Overview) -> Iterator[str]:
     if plan.holders:
         many = " AT ONCE" if len(view.holders) > 1 else ""
-        yield f"virtual IP: {plan.vip} is on {', '.join(view.holders) or 'NO MASTER'}{many}"
+        yield f"virtual IP: {plan.vip} is on {', '.join(view.holders) or 'NO MACHINE'}{many}"
 
 
 def _few(names: Sequence[str]) -> str:

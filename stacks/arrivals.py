@@ -16,6 +16,8 @@ def new(plan: Plan, node: Node, *, founding: bool) -> NodeChange:
     ready = "preflight, then packages, kernel settings"
     if node.in_kubernetes:
         ready += ", HAProxy, containerd, kubelet"
+    elif node.is_load_balancer:
+        ready = "preflight, then packages, HAProxy"
     actions.append(Action(phase="node", text=ready))
     if node.is_etcd:
         founds = founding and node.name == plan.etcd[0].name
@@ -35,14 +37,16 @@ def new(plan: Plan, node: Node, *, founding: bool) -> NodeChange:
 
 def rebuilt(plan: Plan, node: Node) -> NodeChange:
     """A node that is made anew under its name: like a new one, after the old one is out."""
-    first = Action(phase="first", text=f"{_OUT} (evicted before, if it still answers)")
+    first = [Action(phase="first", text=f"{_OUT} (evicted before, if it still answers)")]
+    if node.is_load_balancer:
+        first = []  # nobody takes it out before: the others have the address by then
     machine = "wipe the machine and adopt it again" if node.ssh else "make a new machine"
     actions = new(plan, node, founding=False).actions[1:]
     return NodeChange(
         name=node.name,
         kind="rebuilt",
         roles=node.roles,
-        actions=(first, Action(phase="machine", text=machine), *actions),
+        actions=(*first, Action(phase="machine", text=machine), *actions),
     )
 
 
@@ -58,13 +62,16 @@ def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
         if name in stay:
             continue
         if name not in away:
-            yield _leaves(name, roles, _release(plan))
+            yield _leaves(plan, name, roles, _release(plan))
         elif away[name].state == "decommissioned":
             text = "stop everything of ours; machine and disks stay"
-            yield _leaves(name, roles, Action(phase="decommission", text=text))
+            yield _leaves(plan, name, roles, Action(phase="decommission", text=text))
         elif name in membership.going_first(before, plan):
             release = "delete the machine" if plan.made else "forget the machine, no SSH is tried"
-            actions = (Action(phase="first", text=_OUT), Action(phase="machine", text=release))
+            out = Action(phase="first", text=_OUT)
+            if "loadbalancer" in roles:
+                out = front_door_words.told_to_go(plan.vip)
+            actions = (out, Action(phase="machine", text=release))
             yield NodeChange(name=name, kind="leaving", roles=roles, actions=actions)
     for name, machine in sorted(before.away.items()):
         if name not in stay and name not in away and not membership.was_lost(before, name):
@@ -86,7 +93,7 @@ def _release(plan: Plan) -> Action:
     return Action(phase="machine", text=text)
 
 
-def _leaves(name: str, roles: tuple[str, ...], last: Action) -> NodeChange:
+def _leaves(plan: Plan, name: str, roles: tuple[str, ...], last: Action) -> NodeChange:
     in_kubernetes = "master" in roles or "worker" in roles
     actions = []
     if in_kubernetes:
@@ -97,4 +104,6 @@ def _leaves(name: str, roles: tuple[str, ...], last: Action) -> NodeChange:
         actions.append(Action(phase="nodes", text=text))
     if in_kubernetes:
         actions.append(Action(phase="nodes", text="delete its Node"))
+    if "loadbalancer" in roles and plan.holders:
+        actions.append(front_door_words.told_to_go(plan.vip))
     return NodeChange(name=name, kind="leaving", roles=roles, actions=(*actions, last))

@@ -21,6 +21,8 @@ INGRESS = "ingress"  # name of the leaf for the hosts of the ingress tier
 KUBERNETES_PKI = "/etc/kubernetes/pki"
 ETCD_PKI = "/etc/kube-ha/etcd"
 ADMINS = "kubeadm:cluster-admins"  # bound to cluster-admin by kubeadm init
+LOAD_BALANCERS = "kube-ha:load-balancers"  # may read which of them hold the VIP, nothing else
+LOAD_BALANCER_FILE = "/etc/kube-ha/load-balancer"  # without .crt and .key; vip-check.sh knows it
 
 _SERVER: tuple[Usage, ...] = ("digital_signature", "server_auth")
 _CLIENT: tuple[Usage, ...] = ("digital_signature", "client_auth")
@@ -64,6 +66,16 @@ def of_node(plan: Plan, node: Node) -> Iterator[Leaf]:
         yield from _of_master(plan, node)
     if node.is_etcd:
         yield from _of_member(node)
+    if node.is_load_balancer:
+        yield _leaf(
+            f"{node.name}-load-balancer",
+            node.name,
+            "kubernetes",
+            LOAD_BALANCER_FILE,
+            f"kube-ha:load-balancer:{node.name}",
+            _CLIENT,
+            organization=LOAD_BALANCERS,
+        )
 
 
 def _of_master(plan: Plan, node: Node) -> Iterator[Leaf]:

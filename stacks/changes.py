@@ -16,6 +16,7 @@ from stacks.effects import (
     CONTROL_PLANE,
     ETCD_CLIENT,
     KUBELET_PART,
+    LOAD_BALANCER_CERTIFICATES,
     OF_VALUE,
     OF_VERSION,
     OS_LEFT,
@@ -155,19 +156,24 @@ def _values(then: Plan, old: Node, plan: Plan, node: Node, drift: _Drift) -> Ite
         if phase == "etcd-member" and phase not in was:
             yield Action(phase=phase, text="join etcd as a learner, then vote")
             continue
+        if phase == "vip-away" and phase not in was:
+            yield front_door_words.hands_over(plan.vip)
+            continue
         if phase == "vip" and was.get(phase, {}).get("VIP") != now[phase]["VIP"]:
             yield front_door_words.moved(was.get(phase), now[phase])
             continue
         if phase == "ingress" and phase not in was:
             yield front_door_words.ends_tls(plan.vip)
             continue
+        if phase == "vip" and was[phase].get("RESTING") != now[phase].get("RESTING"):
+            yield front_door_words.rests(plan.vip, now="RESTING" in now[phase])
         said: dict[str, list[str]] = {}
         restarts: dict[str, Restart | None] = {}
         for name, text in now[phase].items():
             before = was.get(phase, {}).get(name)
             if before == text and f"{phase} {name}" not in drifted:
                 continue
-            if name == "KUBERNETES":  # _versions has told it
+            if name in ("KUBERNETES", "RESTING"):  # told already
                 continue
             effect = OF_VALUE[phase, name]
             if name == "OS_PACKAGES" and not text:
@@ -187,9 +193,9 @@ def _values(then: Plan, old: Node, plan: Plan, node: Node, drift: _Drift) -> Ite
             )
         if not said and phase in drift.scripts:
             yield Action(phase=phase, text=f"phase {phase} runs again, nothing restarts")
-    if "vip" in was and "vip" not in now:
+    if "vip" in was and not {"vip", "vip-away"} & set(now):
         yield front_door_words.given_up(was["vip"])
-    if "ingress" in was and "ingress" not in now:
+    if "ingress" in was and "ingress" not in now and "vip-away" not in now:
         yield Action(phase="node", text="the ingress tier stops: nobody serves ports 80 and 443")
 
 
@@ -213,7 +219,8 @@ def _certificates(then: Plan, old: Node, plan: Plan, node: Node) -> Iterator[Act
         ]
     if renewed:
         listed = ", ".join(name.removeprefix(f"{node.name}-") for name in renewed)
-        text = f"new {CERTIFICATES.what} {listed}: {CERTIFICATES.then}"
+        effect = LOAD_BALANCER_CERTIFICATES if node.is_load_balancer else CERTIFICATES
+        text = f"new {effect.what} {listed}: {effect.then}"
         yield Action(phase="pki", text=text)
 
 
@@ -224,7 +231,7 @@ def _marks(old: Node, node: Node) -> Iterator[Action]:
     now = [f"label {key}={value}" for key, value in node.labels]
     now += [f"taint {taint.key}={taint.value}:{taint.effect}" for taint in node.taints]
     words = [f"+ {word}" for word in now if word not in was]
-    if old.state != node.state:
+    if old.state != node.state and node.in_kubernetes:
         cordoned = "cordon for maintenance, its pods stay"
         words.append(cordoned if node.state == "maintenance" else "uncordon, maintenance is over")
     words += [f"- {word}" for word in was if word not in now]

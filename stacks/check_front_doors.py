@@ -11,6 +11,7 @@ from stacks import check_dns, ports
 from stacks.problems import Problem
 
 if TYPE_CHECKING:
+    from stacks.fields import Role
     from stacks.front_door_settings import VipSpec
     from stacks.inventory import Place
     from stacks.spec import Spec
@@ -69,12 +70,15 @@ def _subnet(spec: Spec, vip: VipSpec, places: Sequence[Place]) -> Iterator[Probl
         known[network.network_address + 2] = "the mirror's"
     if network.prefixlen < 31 and address in known:
         yield Problem(f"{_VIP}.address", f"{address} is {known[address]}; choose a free one")
+    has_own = any("loadbalancer" in pool.roles for pool in spec.pools.values())
+    role: Role = "loadbalancer" if has_own else "master"
+    who = "load balancers" if has_own else "masters"
     for place in places:
         outside = IPv4Address(place.address) not in network
-        if "master" in spec.pools[place.pool].roles and outside:
+        if role in spec.pools[place.pool].roles and outside:
             text = (
                 f"{address} cannot move to {place.name}: {place.address} is not within {network}; "
-                "VIP and masters share one layer 2 network, which frontDoors.vip.subnet names"
+                f"VIP and {who} share one layer 2 network, which frontDoors.vip.subnet names"
             )
             yield Problem(f"{_VIP}.address", text)
 
@@ -102,7 +106,7 @@ def _port(spec: Spec, vip: VipSpec, places: Sequence[Place]) -> Iterator[Problem
         yield Problem(path, f"{vip.port} is among the ports of Services of type NodePort, {span}")
     for place in places:
         roles = spec.pools[place.pool].roles
-        if "master" not in roles:
+        if not {"master", "loadbalancer"} & set(roles):
             continue
         taken = ports.of_roles(roles)
         if place.host is not None:
@@ -112,7 +116,7 @@ def _port(spec: Spec, vip: VipSpec, places: Sequence[Place]) -> Iterator[Problem
         if vip.port in taken:
             text = f"{vip.port} belongs to {taken[vip.port]} on {place.name}; choose another one"
             yield Problem(path, text)
-            return  # of all masters the same
+            return  # of all of them the same
 
 
 def _endpoint(spec: Spec, vip: VipSpec) -> Iterator[Problem]:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
-from stacks import inventory
+from stacks import clouds, inventory
+from stacks.fields import Role
 from stacks.problems import Problem
 
 if TYPE_CHECKING:
-    from stacks.fields import Role
     from stacks.spec import PoolSpec, Spec, TaintSpec
 
+# Roles of machines that are no node of Kubernetes -> what to call one.
+NO_NODE: Mapping[tuple[Role, ...], str] = {
+    ("etcd",): "an etcd machine",
+    ("loadbalancer",): "a load balancer",
+}
 MAX_MEMBERS = 7  # above it each write waits for more disks than it gains in safety
 
 # Labels that kubelet and kubeadm give: another value would be taken back, or break what reads them.
@@ -34,18 +39,50 @@ def problems(spec: Spec) -> list[Problem]:
         out += _roles(path, pool.roles)
         out += _machines(path, pool, spec.machines.provider)
         out += node_labels(path, pool.labels, pool.taints)
-        if set(pool.roles) == {"etcd"} and (pool.labels or pool.taints):
-            text = "an etcd machine is no Kubernetes node; leave out labels and taints"
+        what = NO_NODE.get(pool.roles)
+        if what and (pool.labels or pool.taints):
+            text = f"{what} is no Kubernetes node; leave out labels and taints"
             out.append(Problem(f"{path}.{'labels' if pool.labels else 'taints'}", text))
     sizes = _sizes(spec)
     for role in ("etcd", "master"):
         if sizes[role] == 0:
             text = f"no machine has role {role}; give it to a pool of at least 1, better 3 machines"
             out.append(Problem("pools", text))
+    out += _load_balancers(spec)
     members = sizes["etcd"]
     if members > MAX_MEMBERS:
         text = f"{members} etcd members are more than {MAX_MEMBERS}; use 3 or 5"
         out.append(Problem("pools", text))
+    return out
+
+
+def _load_balancers(spec: Spec) -> list[Problem]:
+    """They are there to hold the VIP: no VIP, or nobody left to hold it, is a mistake."""
+    out = []
+    pools = [name for name, pool in spec.pools.items() if "loadbalancer" in pool.roles]
+    if spec.front_doors.vip is None:
+        text = (
+            "loadbalancer does nothing without the VIP, which such machines hold; write "
+            "frontDoors.vip, or leave the pool out"
+        )
+        if clouds.in_cloud(spec):
+            text = (
+                "loadbalancer needs a VIP, which no network of a cloud carries; leave the pool out "
+                f"for machines.{spec.machines.provider}.apiLoadBalancer"
+            )
+        return [Problem(f"pools.{name}.roles", text) for name in pools]
+    places = [place for place in inventory.places(spec) if place.pool in pools]
+    if spec.front_doors.vip.failover == "own":
+        text = "maintenance does nothing where you move the VIP; take the address away from it"
+        resting = [place for place in places if place.state == "maintenance"]
+        out += [Problem(f"nodes.{place.name}.state", text) for place in resting]
+    active = [place for place in places if place.state == "active"]
+    if pools and not active:
+        text = (
+            "no machine with role loadbalancer is active, so nobody would hold the VIP "
+            f"{spec.front_doors.vip.address}; keep one, or take the pool out and masters hold it"
+        )
+        out.append(Problem(f"pools.{pools[0]}", text))
     return out
 
 
@@ -62,6 +99,9 @@ def warnings(spec: Spec) -> Iterable[Problem]:
         yield Problem("pools", text)
     if sizes["master"] == 2 and members > 2:
         yield Problem("pools", "2 masters: planned work on one leaves a single one; use 3")
+    if sizes["loadbalancer"] == 1:
+        text = "1 machine with role loadbalancer: with it the VIP is lost; use 2"
+        yield Problem("pools", text)
     if sizes["worker"] == 0:
         yield Problem(
             "pools", "no machine has role worker; only pods that tolerate masters will run"
@@ -79,10 +119,19 @@ def _roles(path: str, roles: tuple[Role, ...]) -> list[Problem]:
     """A master with role worker takes workload; etcd shares a machine with masters only."""
     out = []
     if not roles:
-        out.append(Problem(f"{path}.roles", "is empty; give at least one of etcd, master, worker"))
+        out.append(
+            Problem(f"{path}.roles", f"is empty; give at least one of {', '.join(get_args(Role))}")
+        )
     if len(set(roles)) != len(roles):
         out.append(Problem(f"{path}.roles", f"[{', '.join(roles)}] names a role twice"))
-    if "etcd" in roles and "worker" in roles and "master" not in roles:
+    if "loadbalancer" in roles and set(roles) != {"loadbalancer"}:
+        text = (
+            "loadbalancer stands alone: such a machine is no node of Kubernetes, and what clients "
+            "outside reach shares nothing with what runs in the cluster; masters hold the VIP "
+            "where there is no such pool"
+        )
+        out.append(Problem(f"{path}.roles", text))
+    elif "etcd" in roles and "worker" in roles and "master" not in roles:
         text = (
             "etcd and worker: pods would slow the disk that every write of the cluster waits for; "
             "give etcd machines of its own, or share masters' ([etcd, master])"

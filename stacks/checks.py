@@ -179,8 +179,10 @@ def _exceptions(spec: Spec, places: Iterable[Place]) -> list[Problem]:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {_some(known)}"
             out.append(Problem(f"nodes.{name}", f"no node has this name; {hint}"))
-        elif set(spec.pools[known[name]].roles) == {"etcd"} and (node.labels or node.taints):
-            text = "an etcd machine is no Kubernetes node; labels and taints do nothing"
+        elif (what := check_pools.NO_NODE.get(spec.pools[known[name]].roles)) and (
+            node.labels or node.taints
+        ):
+            text = f"{what} is no Kubernetes node; labels and taints do nothing"
             out.append(Problem(f"nodes.{name}", text))
         out += check_pools.node_labels(f"nodes.{name}", node.labels, node.taints)
     return out

@@ -62,6 +62,7 @@ _KUBERNETES_PACKAGES = (
     "ca-certificates procps"
 )
 _ETCD_PACKAGES = "iproute2 curl ca-certificates procps"
+_LOAD_BALANCER_PACKAGES = "haproxy socat iproute2 curl jq openssl ca-certificates procps"
 
 
 def files(plan: Plan, node: Node) -> dict[str, str]:
@@ -91,6 +92,8 @@ def of_phases(plan: Plan, node: Node) -> dict[str, dict[str, str]]:
         found["master"] = of_master(plan, node)
     if node in plan.holders:
         found["vip"] = front_door_values.of_holder(plan, node)
+    elif plan.load_balancers and node.is_master:
+        found["vip-away"] = front_door_values.of_others(plan)
     if node in plan.ingress:
         found["ingress"] = front_door_values.of_ingress(plan)
     return found
@@ -100,7 +103,7 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
     """Values of the node phase, but for ARTEFACTS, CA_CRT and APPLIED."""
     values = {
         "ROLES": " ".join(node.roles),
-        "PACKAGES": _KUBERNETES_PACKAGES if node.in_kubernetes else _ETCD_PACKAGES,
+        "PACKAGES": _packages(node),
         "GENERATION": str(plan.spec.converge.generation),
         **_os(plan),
     }
@@ -127,12 +130,22 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
             "PAUSE_IMAGE": images(plan)["pause"].ref,
             **_cluster_ca(plan),
         }
+    if node.is_load_balancer:
+        values |= {"HAPROXY_CFG": value.of(haproxy.local_api(plan, node)), **_cluster_ca(plan)}
     if node in plan.holders:
         values["PACKAGES"] += " keepalived"
+    # Masters too where load balancers have both: phase vip-away ends them once those stand by.
+    if plan.holders and plan.listens(node):
         values["VIP"] = plan.vip
-    if node in plan.ingress:
+    if plan.ingress and plan.listens(node):
         values["INGRESS"] = "1"
     return values | _proxy(plan)
+
+
+def _packages(node: Node) -> str:
+    if node.is_load_balancer:
+        return _LOAD_BALANCER_PACKAGES
+    return _KUBERNETES_PACKAGES if node.in_kubernetes else _ETCD_PACKAGES
 
 
 def applied(values: Mapping[str, str]) -> str:
@@ -230,7 +243,8 @@ def addons(plan: Plan) -> dict[str, str]:
 def preflight(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[str, str]:
     """Values of the preflight phase; `make preflight` runs it with the same ones."""
     first = "kubelet" if node.in_kubernetes else "etcd"
-    sources = [files[first].url]
+    # Nothing is fetched to a load balancer but packages.
+    sources = [] if node.is_load_balancer else [files[first].url]
     if plan.mirror and node.in_kubernetes:
         sources.append(f"{plan.mirror.registry}/v2/")
     # Everybody dials masters and members; nobody has to reach all workers.
@@ -263,7 +277,7 @@ def _ports(plan: Plan, node: Node) -> set[int]:
     etcd = plan.spec.front_doors.etcd
     return {
         *ports.of_roles(node.roles),
-        *([vip.port] if vip and node.is_master else []),
+        *([vip.port] if vip and plan.listens(node) else []),
         *((ingress.HTTP_PORT, ingress.HTTPS_PORT) if node in plan.ingress else ()),
         *([etcd.port] if etcd and node.pool in etcd.pools else []),
     }

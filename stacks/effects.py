@@ -68,6 +68,9 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
             ("INTERFACE", "interface of the VIP"),
             ("KEEPALIVED_CONF", "keepalived.conf"),
             ("KEEPALIVED_DROPIN", "keepalived's unit"),
+            ("PEERS", "keepalived.conf"),
+            ("GENERATION_HERE", "generation"),
+            ("RESTING", "maintenance"),
         )
     },
     ("node", "INGRESS"): Effect(what="ingress tier", then=_QUIET),
@@ -76,6 +79,13 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ("ingress", "GIVEN"): Effect(what="certificates of the ingress tier", then=_HAPROXY),
     ("ingress", "INGRESS_UNIT"): Effect(what="the ingress tier's unit", then=_HAPROXY),
     ("ingress", "GENERATION"): Effect(
+        what="converge.generation", then="every phase runs again, what is right stays"
+    ),
+    **{
+        ("vip-away", name): Effect(what=what, then=_QUIET)
+        for name, what in (("VIP", "VIP"), ("OWN_FAILOVER", "failover of the VIP"))
+    },
+    ("vip-away", "GENERATION"): Effect(
         what="converge.generation", then="every phase runs again, what is right stays"
     ),
     ("vip", "GENERATION"): Effect(
@@ -153,5 +163,8 @@ ETCD_CLIENT = Effect(what="etcd's client", then=_QUIET)
 CERTIFICATES = Effect(
     what="certificates",
     then="apiserver and etcd read them while they run; controller manager and scheduler restart",
+)
+LOAD_BALANCER_CERTIFICATES = Effect(
+    what="certificates", then="read whenever keepalived asks the cluster, nothing restarts"
 )
 CONNECTION = Effect(what="way of login", then="commands run again by it, nothing restarts")

@@ -17,7 +17,7 @@ from pydantic.alias_generators import to_camel
 
 from stacks import cloud_values, kubernetes_values, object_store_values, rollout_values, values
 
-Role = Literal["etcd", "master", "worker"]
+Role = Literal["etcd", "master", "worker", "loadbalancer"]
 Arch = Literal["amd64", "arm64"]
 NodeState = Literal["active", "maintenance", "decommissioned", "lost", "removed"]
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]

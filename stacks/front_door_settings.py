@@ -23,25 +23,26 @@ from stacks.fields import (
 
 class VipSpec(Section):
     address: Ipv4 = Field(
-        description="free address of the masters' network; one master at a time has it"
+        description="free address of the masters' network, or of that of the load balancers where "
+        "there are any; one of them at a time has it"
     )
     # Not the API's own: API servers listen on that one at every address of their machine.
     port: Port = Field(8443, description="port of the API there; HAProxy of the holder answers")
     subnet: Cidr | None = Field(
         None,
-        description="network in which it and all masters lie; default: that of the lab, else the "
-        "/24 around the address",
+        description="network in which it and all that can hold it lie; default: that of the lab, "
+        "else the /24 around the address",
     )
     interface: Interface = Field(
-        "eth0", description="of every master: the interface that has the machine's address"
+        "eth0", description="of each of them: the interface that has the machine's address"
     )
     router_id: Annotated[int, Field(ge=1, le=255)] = Field(
         51, description="VRRP's number of it, which nothing else in that network may have"
     )
     failover: Literal["keepalived", "own"] = Field(
         "keepalived",
-        description="who moves the address: keepalived on the masters, or something of your own; "
-        "HAProxy of every master answers at it in both cases",
+        description="who moves the address: keepalived on those machines, or something of your "
+        "own; HAProxy of each answers at it in both cases",
     )
 
 
@@ -95,7 +96,7 @@ class DnsZoneSpec(Section):
 
 class FrontDoorsSpec(Section):
     vip: VipSpec | None = Field(
-        None, description="virtual IP: an address that outlives every single master"
+        None, description="virtual IP: an address that outlives every single machine"
     )
     ingress: IngressSpec | None = Field(
         None, description="TLS at ports 80 and 443 of the VIP, for what runs in the cluster"

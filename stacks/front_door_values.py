@@ -1,4 +1,4 @@
-"""What the phases vip and ingress make of a master: their values, none of them secret."""
+"""What the phases of the doors make of a machine: their values, none of them secret."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ def of_holder(plan: Plan, node: Node) -> dict[str, str]:
     """Values of the vip phase."""
     vip = plan.spec.front_doors.vip
     return {
+        **(_of_load_balancer(node) if node.is_load_balancer else {}),
+        "PEERS": " ".join(keepalived.peers(plan, node)),
         "ADDRESS": node.address,
         "VIP": plan.vip,
         "INTERFACE": vip.interface if vip else "",
@@ -17,6 +19,17 @@ def of_holder(plan: Plan, node: Node) -> dict[str, str]:
         "KEEPALIVED_DROPIN": value.of(keepalived.drop_in(plan, node)),
         "GENERATION": str(plan.spec.converge.generation),
     }
+
+
+def _of_load_balancer(node: Node) -> dict[str, str]:
+    resting = {"RESTING": "1"} if node.state == "maintenance" else {}
+    return {"GENERATION_HERE": str(node.generation), **resting}
+
+
+def of_others(plan: Plan) -> dict[str, str]:
+    """Values of the vip-away phase, on masters beside load balancers."""
+    own = {"OWN_FAILOVER": "1"} if not plan.holders else {}
+    return {"VIP": plan.vip, **own, "GENERATION": str(plan.spec.converge.generation)}
 
 
 def of_ingress(plan: Plan) -> dict[str, str]:

@@ -20,6 +20,25 @@ def moved(was: Mapping[str, str] | None, now: Mapping[str, str]) -> Action:
     return Action(phase="vip", text=text)
 
 
+def hands_over(vip: str) -> Action:
+    """A master that held it, or stood by, and load balancers do from now on."""
+    text = f"keepalived stops: load balancers take the VIP {vip} within seconds"
+    return Action(phase="vip-away", text=text)
+
+
+def told_to_go(vip: str) -> Action:
+    """A load balancer that leaves, or is dead."""
+    text = f"is not listed any more, and gives up the VIP {vip} by the cluster's word"
+    return Action(phase="vip-holders", text=text)
+
+
+def rests(vip: str, *, now: bool) -> Action:
+    """A load balancer whose maintenance begins or ends."""
+    if now:
+        return Action(phase="vip", text=f"give up the VIP {vip} for maintenance, HAProxy goes on")
+    return Action(phase="vip", text=f"stand by for the VIP {vip} again, maintenance is over")
+
+
 def given_up(was: Mapping[str, str]) -> Action:
     """Nobody holds it any more."""
     text = f"keepalived stops: the VIP {was['VIP']} is nobody's, and who uses it loses the API"

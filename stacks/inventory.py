@@ -125,6 +125,8 @@ def offset(pool: PoolSpec) -> int:
 def _default_offset(roles: tuple[Role, ...]) -> int:
     if "master" in roles:
         return 10
+    if "loadbalancer" in roles:
+        return 30
     return 100 if "worker" in roles else 50
 
 

@@ -58,9 +58,11 @@ def _masters(before: Memory, plan: Plan) -> list[Refusal]:
     stay = [name for name in new if name not in first]
     out = _none_stays(before, old, stay, what="master", kind="last-master")
     anew = [name for name in new if name in first]
-    if len(anew) > 1:
-        text = f"{listed(anew)} would be made anew at once; raise one generation per up"
-        out.append(Refusal("rebuild", anew[0], f"nodes.{anew[0]}.generation", text))
+    balancers = {node.name for node in plan.load_balancers}
+    for names in (anew, [name for name in rebuilt(before, plan) if name in balancers]):
+        if len(names) > 1:
+            text = f"{listed(names)} would be made anew at once; raise one generation per up"
+            out.append(Refusal("rebuild", names[0], f"nodes.{names[0]}.generation", text))
     return out
 
 
@@ -70,6 +72,13 @@ def going_first(before: Memory | None, plan: Plan) -> tuple[str, ...]:
         return ()
     lost = [n.name for n in plan.away if n.state == "lost" and not was_lost(before, n.name)]
     return (*lost, *rebuilt(before, plan))
+
+
+def taken_out_first(before: Memory | None, plan: Plan) -> list[Node]:
+    """Of `going_first` those of which the cluster has something: a member of etcd, or a Node."""
+    known = {node.name: node for node in (*plan.nodes, *plan.away)}
+    going = [known[name] for name in going_first(before, plan)]
+    return [node for node in going if node.in_kubernetes or node.is_etcd]
 
 
 def rebuilt(before: Memory | None, plan: Plan) -> tuple[str, ...]:

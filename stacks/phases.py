@@ -10,7 +10,17 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent.parent / "components" / "scripts"
 
 # In the order in which a node meets them.
-NODE_PHASES = ("preflight", "node", "pki", "etcd-member", "master", "join", "vip", "ingress")
+NODE_PHASES = (
+    "preflight",
+    "node",
+    "pki",
+    "etcd-member",
+    "master",
+    "join",
+    "vip-away",
+    "vip",
+    "ingress",
+)
 CLUSTER_PHASES = (
     *("addon", "mint", "snapshot", "retire", "rotation"),
     *("wave", "balancer", "nodes", "gate", "etcd-absent"),

@@ -62,6 +62,11 @@ class Node:
         return "worker" in self.roles and not self.is_master
 
     @property
+    def is_load_balancer(self) -> bool:
+        """Runs HAProxy and keepalived alone, and is no node of Kubernetes."""
+        return "loadbalancer" in self.roles
+
+    @property
     def in_kubernetes(self) -> bool:
         return self.is_master or "worker" in self.roles
 
@@ -92,6 +97,7 @@ class Plan:
     etcd: tuple[Node, ...]  # in rollout order
     masters: tuple[Node, ...]  # in rollout order
     workers: tuple[Node, ...]
+    load_balancers: tuple[Node, ...]  # in rollout order
     etcd_stacked: bool  # every master has its own etcd member and uses only 127.0.0.1
     warnings: tuple[tuple[str, str], ...]  # (config path, text)
 
@@ -150,15 +156,31 @@ class Plan:
         return (vip.address,) if vip else tuple(node.address for node in self.masters)
 
     @property
+    def doorkeepers(self) -> tuple[Node, ...]:
+        """Where the VIP lives: load balancers where there are any, else masters."""
+        if self.spec.front_doors.vip is None:
+            return ()
+        return self.load_balancers or self.masters
+
+    @property
     def holders(self) -> tuple[Node, ...]:
         """Who can hold the VIP by keepalived of ours, in rollout order."""
         vip = self.spec.front_doors.vip
-        return self.masters if vip is not None and vip.failover == "keepalived" else ()
+        return self.doorkeepers if vip is not None and vip.failover == "keepalived" else ()
 
     @property
     def ingress(self) -> tuple[Node, ...]:
         """Who ends TLS for what runs in the cluster, in rollout order."""
-        return self.masters if self.spec.front_doors.ingress is not None else ()
+        return self.doorkeepers if self.spec.front_doors.ingress is not None else ()
+
+    def listens(self, node: Node) -> bool:
+        """Whether HAProxy of the node answers at the VIP, wherever that is just now.
+
+        Masters do so beside load balancers too: that the VIP moves there and back changes nothing
+        about their HAProxy.
+        """
+        has_vip = self.spec.front_doors.vip is not None
+        return has_vip and (node.is_master or node.is_load_balancer)
 
     def node(self, name: str) -> Node:
         """The node of that name. Raises KeyError."""
@@ -185,6 +207,7 @@ def plan(spec: Spec, *, sets: Versions | None = None) -> Plan:
         etcd=tuple(node for node in in_turn if node.is_etcd),
         masters=masters,
         workers=tuple(node for node in nodes if node.is_worker),
+        load_balancers=tuple(node for node in in_turn if node.is_load_balancer),
         etcd_stacked=all(node.is_etcd for node in masters),
         warnings=tuple(sorted(checks.warnings(spec))),
     )

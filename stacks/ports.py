@@ -37,6 +37,8 @@ def of_roles(roles: Collection[Role]) -> dict[int, str]:
         ports |= _ETCD
     if "master" in roles or "worker" in roles:
         ports |= _NODE
+    if "loadbalancer" in roles:
+        ports[LOCAL_API_PORT] = "HAProxy, the machine's way to the API"
     if "master" in roles:
         ports |= _MASTER
     return ports

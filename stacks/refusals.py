@@ -29,7 +29,7 @@ NEVER: Mapping[str, str] = {
     "machine-moved": "it is another machine",
     "machine-renamed": "the machine still belongs to the node of the old name",
     "quorum": "etcd would stop",
-    "rebuild": "the control plane would lose two of its machines at once",
+    "rebuild": "the control plane, or the virtual IP, would lose two of its machines at once",
     "roles": "what a machine was made for is on its disks",
     "rotation": "nodes would refuse each other, or Secrets could not be read",
     "serving-certificates": "API servers would refuse kubelets",

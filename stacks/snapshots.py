@@ -24,7 +24,7 @@ def reasons(before: Memory | None, plan: Plan) -> tuple[str, ...]:
         "control plane": then.spec.control_plane != plan.spec.control_plane,
         "PKI": then.spec.pki != plan.spec.pki,
         "members": _members(before.plan) != _members(plan),
-        "masters": bool(membership.going_first(before, plan))
+        "masters": bool(membership.taken_out_first(before, plan))
         or {node.name for node in then.masters} != {node.name for node in plan.masters},
         "settings of masters": _values(then) != _values(plan),
         "what this program writes": _drifted(before, then),

@@ -166,7 +166,7 @@ class PoolSpec(Section):
     address_offset: Annotated[int, Field(ge=2, le=65000)] | None = Field(
         None,
         description="lab, gcp, aws: address = subnet + offset + ordinal; default 10 for masters, "
-        "50 for etcd alone, 100 for workers",
+        "30 for load balancers, 50 for etcd alone, 100 for workers",
     )
     zones: tuple[Zone, ...] = Field(
         (),

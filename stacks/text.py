@@ -38,8 +38,10 @@ def _records(plan: Plan) -> str:
 
 def size(plan: Plan) -> str:
     """How many nodes there are of each role."""
+    balancers = len(plan.load_balancers)
     return (
         f"{len(plan.masters)} masters, {len(plan.etcd)} etcd members, {len(plan.workers)} workers"
+        + (f", {balancers} load balancers" if balancers else "")
     )
 
 

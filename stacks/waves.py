@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from stacks import api_name, rollout_words, snapshots
+from stacks import api_name, membership, rollout_words, snapshots
 from stacks.actions import Action, NodeChange, Wave, only
 from stacks.changes import Changes
 from stacks.memory import Memory
@@ -68,8 +68,8 @@ def _of_birth(plan: Plan, found: Changes) -> Iterator[Wave]:
         abort="fewer workers; the next up joins them with a new token",
     )
     yield _record(None, plan)
-    yield _vip(found)
     yield _ingress(found)
+    yield _vip(found)
     yield _gate(plan)
 
 
@@ -116,6 +116,14 @@ def _of_life(before: Memory, plan: Plan, found: Changes) -> Iterator[Wave]:
         checked="every node is Ready and has announced what it applied",
         abort="fewer workers; the next up joins them with a new token",
     )
+    yield Wave(
+        title="load balancers",
+        order="one by one",
+        nodes=only([node for node in changed if "loadbalancer" in node.roles], ("node", "pki")),
+        checked="HAProxy takes its configuration; after a reboot the machine is back before the "
+        "next is touched",
+        abort="some with the old configuration; all of them serve",
+    )
     yield from rollout_words.waves(
         before, plan, [node for node in changed if node.name not in controllers]
     )
@@ -128,8 +136,8 @@ def _of_life(before: Memory, plan: Plan, found: Changes) -> Iterator[Wave]:
         checked="no process of ours is left",
         abort="a machine that runs on without being in the cluster; the next up stops it",
     )
-    yield _vip(found)
     yield _ingress(found)
+    yield _vip(found)
     yield _gate(plan)
     yield Wave(
         title="machines that have left, after the gate",
@@ -209,13 +217,16 @@ def _list_of_nodes(found: Changes) -> Iterator[Wave]:
 
 def _vip(found: Changes) -> Wave:
     """Who holds it already learns of new ones first: a holder that nobody tells of would be two."""
+    leaving = only(found.of("leaving"), ["vip-holders"])
+    masters = only(found.of("changed"), ["vip-away"])
     holders = [node for node in found.nodes if node.kind == "changed"]
     holders += [node for node in found.nodes if node.kind in ("new", "rebuilt")]
     return Wave(
         title="virtual IP",
         order="one by one",
-        nodes=only(holders, ["vip"]),
-        checked="keepalived takes its configuration, and its HAProxy listens at the address",
+        nodes=(*leaving, *masters, *only(holders, ["vip"])),
+        checked="keepalived takes its configuration, its HAProxy listens at the address, and no "
+        "machine has it that the others do not hear",
         abort="the address where it is; fewer machines that can take it",
     )
 
@@ -226,7 +237,7 @@ def _ingress(found: Changes) -> Wave:
         order="one by one",
         nodes=only(found.nodes, ["ingress"]),
         checked="HAProxy takes its configuration and its certificates before they replace others",
-        abort="some masters with the old list or certificates; open connections stay",
+        abort="some machines with the old list or certificates; open connections stay",
     )
 
 
@@ -268,7 +279,19 @@ def downtime(before: Memory | None, plan: Plan, found: Changes) -> tuple[str, ..
         actions = [a for node in found.of("changed") if node.name in served for a in node.actions]
         if any(_restarts(action, restart) for action in actions):
             out.append(f"{what} restarts ({served[0]})")
-    return tuple(out)
+    return (*out, *_vip_away(before, plan))
+
+
+def _vip_away(before: Memory, plan: Plan) -> Iterator[str]:
+    """Nobody has the VIP for a time: it moves to other machines, or its only one is made anew."""
+    then = {node.name for node in before.plan.holders} if before.plan else set()
+    now = {node.name for node in plan.holders}
+    if not then or not now:
+        return
+    if not then & now:
+        yield f"the VIP {plan.vip} for some seconds, while it moves to {', '.join(sorted(now))}"
+    elif now == then and now == now & set(membership.rebuilt(before, plan)):
+        yield f"the VIP {plan.vip} while {', '.join(sorted(now))} is made anew"
 
 
 def _restarts(action: Action, what: str) -> bool:

@@ -4,7 +4,6 @@
 # Values: ADDRESS. What asks etcd needs etcd-client.sh too.
 ASIDE=$HOME_DIR/aside
 MANIFESTS=$ROOT/etc/kubernetes/manifests
-RESUME=kube-ha-resume.service # goes on with phase node after a reboot (os.sh)
 
 # Rows of `member list`: id, status, name, peer URLs, client URLs, is learner.
 members_at() { etcdctl_at "$1" member list -w simple; }
@@ -121,7 +120,3 @@ hand_over_etcd() { # hand_over_etcd HEIR: no election, for which the cluster wou
     sleep 2 # who was refused while it moved has asked again when this member goes too
   fi
 }
-
-# The machine itself goes on first with what it was doing when it rebooted. To be called before the lock is taken.
-await_resumed() { wait_for 600 "end of the update that this machine goes on with after its reboot (journalctl -u $RESUME)" resumed; }
-resumed() { [[ ! -e $ROOT/etc/systemd/system/$RESUME ]]; }

@@ -233,6 +233,11 @@ incarnation() { # the one that this machine is, or was
 refuse_older() { die "this machine is still incarnation $(incarnation) of $NODE, the config wants $INCARNATION" "run pulumi up again: the phase node wipes it first"; }
 finish() { log "done, changes=$changes"; }
 
+RESUME=kube-ha-resume.service # goes on with phase node after a reboot (os.sh)
+# The machine itself goes on first with what it was doing when it rebooted. To be called before the lock is taken.
+await_resumed() { wait_for 600 "end of the update that this machine goes on with after its reboot (journalctl -u $RESUME)" resumed; }
+resumed() { [[ ! -e $ROOT/etc/systemd/system/$RESUME ]]; }
+
 # A joined node follows the kubelet settings kept in the cluster; its own identity may read them.
 follow_kubelet_settings() {
   rm -rf /etc/kubernetes/tmp/kubeadm-kubelet-config* # kubeadm's copies of the settings before, one a run

@@ -3,6 +3,7 @@
 # Values: ARTEFACTS (lines "name url sha256"), PACKAGES, PROXY_ENV (lines, may be empty), and the files' texts: SYSCTL, MODULES,
 #   CONTAINERD_CONFIG, CONTAINERD_UNIT, CONTAINERD_PROXY (may be empty), REGISTRY_HOSTS (lines "host<TAB>base64 of hosts.toml"), KUBELET_UNIT, KUBELET_DROPIN, HAPROXY_CFG,
 #   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES, KUBERNETES (version), OS_* as of os.sh; SERVING_ISSUED as of identity.sh; VIP (address:port, where phase vip comes later), INGRESS (1: phase ingress comes later).
+# Of a load balancer (ROLES) only ROLES, PACKAGES, PROXY_ENV, HAPROXY_CFG, CA_CRT, APPLIED, OS_*, VIP and INGRESS: it is no node of Kubernetes.
 # Owns: the units containerd, kubelet and haproxy, and the files named above. A machine of an older incarnation of this node is wiped first.
 CERTS=/etc/containerd/certs.d
 NEXT=$HOME_DIR/next # the kubelet that phase master is to put in place
@@ -18,6 +19,8 @@ source "$here/etcd-client.sh"
 source "$here/aside.sh"
 # shellcheck source=os.sh disable=SC2154
 source "$here/os.sh"
+# shellcheck source=doors.sh disable=SC2154
+source "$here/doors.sh"
 
 artefact() { # artefact NAME: sets url and sum
   url="" sum=""
@@ -248,25 +251,6 @@ local_api() {
   settle reload haproxy.service /etc/haproxy/haproxy.cfg /etc/kube-ha/ca.crt
 }
 
-# The config wants no virtual IP of ours here; making one is phase vip's.
-without_vip() {
-  if ! holds_vip; then return; fi
-  systemctl disable -q --now keepalived
-  forget_vip
-  systemctl daemon-reload
-  changes=$((changes + 1))
-  log "keepalived stopped: this machine holds no virtual IP any more"
-}
-
-without_ingress() {
-  if ! has_ingress; then return; fi
-  systemctl disable -q --now kube-ha-ingress
-  forget_ingress
-  systemctl daemon-reload
-  changes=$((changes + 1))
-  log "the ingress tier stopped here"
-}
-
 # An etcd member that has data is started before anybody asks whether a cluster exists.
 revive_etcd() {
   if etcd_has_data && [[ -f /etc/systemd/system/etcd.service ]]; then systemctl start --no-block etcd; fi
@@ -287,11 +271,20 @@ main() {
   if [[ $here != /usr/local/lib/kube-ha ]]; then cp -f "$here"/*.sh /usr/local/lib/kube-ha/; fi # it is, after a reboot
   # For a person who has to wipe the machine by hand.
   printf '#!/bin/bash\nprintf "NODE=%%q\\nCLUSTER=%%q\\nCLUSTER_ID=%%q\\nCONTAINER=%%q\\n# end\\n" %q %q %q %q | bash /usr/local/lib/kube-ha/run.sh leave "$@"\n' "$NODE" "$CLUSTER" "$CLUSTER_ID" "$CONTAINER" | put 755 /usr/local/lib/kube-ha/leave
-  if [[ $ROLES != etcd ]]; then begin "$APPLIED"; fi
+  if is_load_balancer; then
+    put 644 "$STATE/load-balancer" <<<"$NODE"
+  else
+    rm -f "$STATE/load-balancer" # of a machine that was one, and was released with its files
+    if [[ $ROLES != etcd ]]; then begin "$APPLIED"; fi
+  fi
   packages
   if [[ $ROLES == *etcd* ]]; then revive_etcd; fi
   if [[ $ROLES == etcd ]]; then
     os_update
+  elif is_load_balancer; then
+    local_api
+    os_update
+    stand_by_again
   else
     refuse_older_minor
     kernel

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Packages of the operating system, brought up to date when the config says another word for them, and the reboot that they ask for. Only definitions;
-# node.sh sources it. Needs update.sh, aside.sh, etcd-client.sh and wipe.sh.
+# node.sh sources it. Needs update.sh, aside.sh, etcd-client.sh, wipe.sh and doors.sh.
 # What serves steps aside first: pods are evicted, the API server drains, leases and etcd's leadership are handed over. A reboot ends the phase well:
 # nobody reaches the machine by SSH until it is back, and then a unit goes on with the very same phase, whether the engine is still there or not.
 # Values: OS_PACKAGES (the word; empty: nothing is updated), OS_REBOOT (if-needed, always, never), OS_HOLD (names of packages that stay as they are).
@@ -106,11 +106,15 @@ update_packages() { # update_packages NAMES
   reboot_now "$why"
 }
 # Whether anybody would miss this machine.
-serves() { joined || etcd_has_data; }
+serves() { joined || etcd_has_data || { is_load_balancer && stands_by; }; }
 step_aside() {
   if [[ $ROLES == *etcd* ]]; then etcd_heir >/dev/null; fi   # first: it refuses where the quorum would be lost
   if [[ $ROLES == *master* ]]; then others_serve || true; fi # refuses too; the only one has nobody to hand over to
   keep_going_on                                              # before anything is taken out of service: the machine may die any moment
+  if is_load_balancer; then
+    hand_over_vip
+    return
+  fi
   if [[ $ROLES != etcd ]]; then begin_update "packages $OS_PACKAGES" intrusive; fi
   if [[ $ROLES == *master* ]]; then
     log "its control plane steps aside"

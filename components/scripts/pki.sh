@@ -1,9 +1,11 @@
 # shellcheck shell=bash
 # Makes the files of this node's PKI hold what the stack holds. The one phase whose values are keys: its stdin is secret.
 # Leaves the sums of what it wrote in $STATE/pki.sums, by which probe.sh tells what was changed since, without a look at any content.
-# Values: PKI_COUNT, then PKI_MODE_<n> (644 where it is not said), PKI_PATH_<n>, PKI_TEXT_<n> for n from 1.
+# Values: OS_PACKAGES (of a load balancer: the node phase may reboot it for a new word; may be unset), PKI_COUNT, then PKI_MODE_<n> (644 where it is not said), PKI_PATH_<n>, PKI_TEXT_<n> for n from 1.
 main() {
   local n mode path text paths=()
+  # The next load balancer is not touched before this one is back.
+  if [[ -n ${OS_PACKAGES:-} ]]; then await_resumed; fi
   own
   for ((n = 1; n <= PKI_COUNT; n++)); do
     mode=PKI_MODE_$n path=PKI_PATH_$n text=PKI_TEXT_$n

@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # Makes this machine one of those that can hold the virtual IP: keepalived beside HAProxy, which listens at that address already. The address
 # moves to a machine only where its HAProxy answers; a change of the others' list moves nothing.
-# Values: ADDRESS, VIP (address:port), INTERFACE, KEEPALIVED_CONF, KEEPALIVED_DROPIN.
-# Owns: keepalived.service and its drop-in, /etc/keepalived/keepalived.conf, /etc/kube-ha/vip-check. The password comes with the keys of the master.
+# Values: ADDRESS, VIP (address:port), INTERFACE, PEERS (addresses of the others that stand by), KEEPALIVED_CONF, KEEPALIVED_DROPIN; of a load balancer GENERATION_HERE (as the cluster lists it);
+#   RESTING (1: in maintenance, keepalived is off).
+# Owns: keepalived.service and its drop-in, /etc/keepalived/keepalived.conf, /etc/kube-ha/vip-check. The password comes with the keys of the machine.
 SECRET=/etc/kube-ha/vrrp.conf
 KEEPALIVED=$ROOT/etc/keepalived/keepalived.conf
 DROPIN=$ROOT/etc/systemd/system/keepalived.service.d/kube-ha.conf
@@ -33,6 +34,47 @@ refuse_taken() {
   fi
 }
 mine() { [[ $(ip -o -4 addr show) == *" ${VIP%:*}/"* ]]; }
+
+# Who has it by another list of machines hears nothing of this one, and is about to hear from the cluster that it may not: a pool that
+# is taken out of the config, say. By the hardware address, for the virtual one tells nothing.
+left_by_others() {
+  local holder peer at
+  if mine; then return; fi
+  ip neigh flush to "${VIP%:*}" dev "$INTERFACE" >/dev/null 2>&1 || true # what is known may be of the holder before
+  holder=$(hardware_of "${VIP%:*}" "${VIP##*:}")
+  if [[ -z $holder ]]; then return; fi
+  for peer in $PEERS; do
+    at=$(hardware_of "$peer" 22)
+    if [[ $at == "$holder" ]]; then return; fi
+  done
+  echo "the machine with hardware address $holder has it, and is none of ${PEERS:-those that stand by}"
+  return 1
+}
+hardware_of() {                                           # hardware_of ADDRESS PORT: empty where nobody answers for the address
+  timeout 2 bash -c "</dev/tcp/$1/$2" 2>/dev/null || true # a port that is closed is an answer too
+  ip -4 neigh show to "$1" dev "$INTERFACE" | sed -n 's/.* lladdr \([0-9a-f:]*\).*/\1/p'
+}
+
+# As keepalived will ask at its start; with whatever is wrong told here, and not in the journal.
+listed() {
+  local status=0
+  unlisted "$NODE" "$GENERATION_HERE" || status=$?
+  case $status in
+    0) echo "the list has no $NODE of generation $GENERATION_HERE" ;;
+    2) echo "no clear answer of $LIST" ;;
+  esac
+  ((status == 1))
+}
+
+rest() {
+  if systemctl is-active -q keepalived || systemctl is-enabled -q keepalived; then
+    systemctl disable -q --now keepalived
+    rm -f "$STATE/keepalived.service.sum"
+    changes=$((changes + 1))
+    log "in maintenance: this machine does not stand by for the virtual IP"
+  fi
+  finish
+}
 listens() { [[ -n $(ss -Hltn "src $VIP") ]]; }
 
 validated() { # validated FILE: keepalived itself takes it for right; a running one would end over an error
@@ -45,6 +87,7 @@ main() {
   own
   refuse_wrong_machine
   wait_for 30 "HAProxy listening at $VIP" listens
+  if [[ -n ${GENERATION_HERE:-} && ${RESTING:-} != 1 ]]; then wait_for 60 "$NODE among those that may hold the virtual IP" listed; fi
   refuse_taken
   mkdir -p "${KEEPALIVED%/*}"
   put 755 "$CHECK" <"$here/vip-check.sh"
@@ -54,6 +97,11 @@ main() {
   put 644 "$KEEPALIVED" <"$new"
   rm -f "$new"
   systemctl unmask -q keepalived
+  if [[ ${RESTING:-} == 1 ]]; then
+    rest
+    return
+  fi
+  if ! systemctl is-active -q keepalived; then wait_for 60 "the virtual IP ${VIP%:*} given up by others than those that stand by" left_by_others; fi
   settle reload keepalived.service "$KEEPALIVED" "$DROPIN" "$SECRET"
   finish
 }

@@ -1,10 +1,13 @@
 # shellcheck shell=bash
 # How a machine stops being a node: what leave.sh, decommission.sh and a new incarnation (node.sh) share. Only definitions; they source it.
 ETCD_PORTS="2379 2380 2381"
+PROXY_PORT=3446
 KUBERNETES_PORTS="3446 6443 10248 10249 10250 10256 10257 10259"
 
-# On a machine with etcd alone, the container runtime and HAProxy are somebody else's, if there are any.
-in_kubernetes() { [[ -f $STATE/containerd.artefact ]] || grep -qs kubernetes-api "$ROOT/etc/haproxy/haproxy.cfg"; }
+# On a machine with etcd alone, the container runtime and HAProxy are somebody else's, if there are any; on a load balancer the runtime is.
+in_kubernetes() { [[ ! -e $STATE/load-balancer ]] && { [[ -f $STATE/containerd.artefact ]] || has_proxy; }; }
+lone_proxy() { [[ -e $STATE/load-balancer ]] && has_proxy; }
+has_proxy() { grep -qs kubernetes-api "$ROOT/etc/haproxy/haproxy.cfg"; }
 
 # keepalived of ours; another one is somebody else's, as is its address.
 holds_vip() { grep -qs '^# kube-ha' "$ROOT/etc/keepalived/keepalived.conf"; }
@@ -35,6 +38,7 @@ end_everything() (
   if has_ingress; then systemctl disable -q --now kube-ha-ingress 2>/dev/null; fi
   if [[ -e $ROOT/etc/systemd/system/kube-ha-approver.service ]]; then systemctl disable -q --now kube-ha-approver 2>/dev/null; fi
   if [[ -e $ROOT/etc/systemd/system/kube-ha-resume.service ]]; then systemctl disable -q --now kube-ha-resume 2>/dev/null; fi
+  if lone_proxy; then systemctl disable -q --now haproxy 2>/dev/null; fi
   for unit in kubelet kube-ha-backup.timer etcd haproxy; do
     if [[ $unit == etcd || $unit == kube-ha-backup.timer ]] || in_kubernetes; then systemctl disable -q --now "$unit" 2>/dev/null; fi
   done
@@ -93,6 +97,10 @@ quiet() {
     names+='|kubelet|haproxy|containerd|containerd-shim|kube-apiserver|kube-controller|kube-scheduler|kube-proxy|flanneld' # as the kernel cuts them
     ports+=" $KUBERNETES_PORTS"
   fi
+  if lone_proxy; then
+    names+='|haproxy'
+    ports+=" $PROXY_PORT"
+  fi
   if holds_vip; then names+='|keepalived'; fi
   found=$(pgrep -lx "$names" || true) # none is what is hoped for
   for port in $ports; do found+=$(ss -Hltnp "sport = :$port"); done
@@ -131,6 +139,7 @@ remove_files() (
       "$ROOT"/usr/local/bin/{kubelet,kubeadm,kubectl,containerd,containerd-shim-runc-v2,containerd-stress,ctr}
     find "$ROOT/var/lib/kubelet" "$ROOT/var/lib/containerd" -mindepth 1 -delete 2>/dev/null # the folders themselves may be mount points
   fi
+  if lone_proxy; then rm -f "$ROOT/etc/haproxy/haproxy.cfg"; fi
   forget_vip
   forget_ingress
   rm -rf "$ROOT"/etc/{kubernetes,kube-ha} "$ROOT"/etc/systemd/system/{etcd.service,kube-ha-backup.service,kube-ha-backup.timer,kube-ha-resume.service,kube-ha-approver.service} "$ROOT"/etc/sysctl.d/90-kube-ha.conf \

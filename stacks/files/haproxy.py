@@ -64,7 +64,9 @@ on-marked-down shutdown-sessions
 
 
 def local_api(plan: Plan, node: Node) -> str:
-    """The API of all masters at 127.0.0.1:3446, on every node the same; on masters at the VIP too.
+    """The API of all masters at 127.0.0.1:3446, on every node the same; at the VIP too.
+
+    At that one on machines where it may be.
 
     tcp-ut is on each server line because HAProxy ignores it in default-server; it cuts sessions
     to a master that vanished after 20 s. Sessions of a master whose check fails are left alone:
@@ -92,13 +94,13 @@ def _etcd(plan: Plan, node: Node) -> str:
 
 def _api(plan: Plan, node: Node) -> str:
     wanted = plan.spec.load_balancing
-    vip = plan.spec.front_doors.vip if node.is_master else None
+    vip = plan.spec.front_doors.vip if plan.listens(node) else None
     servers = [(node.name, f"{node.address}:{API_PORT}") for node in plan.masters]
     return _FRAME.format(
         cluster=plan.spec.cluster.name,
         port=LOCAL_API_PORT,
         reach="and at the VIP" if vip else "one file for all nodes",
-        # transparent: on every master, whichever has the address just now.
+        # transparent: on each of them, whichever has the address just now.
         vip=f"\n  bind {vip.address}:{vip.port} transparent" if vip else "",
         connections=wanted.max_connections,
         idle=f"{wanted.idle_timeout_h}h",

@@ -1,4 +1,4 @@
-"""keepalived on masters: which of them has the virtual IP."""
+"""keepalived on masters or load balancers: which of them has the virtual IP."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ADVERT_S = 1
 FALL = 2
 
 _FRAME = """\
-# kube-ha: the virtual IP {vip} of {cluster}, on one of its masters at a time.
+# kube-ha: the virtual IP {vip} of {cluster}, on one machine at a time.
 global_defs {{
   router_id {node}
   enable_script_security
@@ -36,7 +36,7 @@ vrrp_script haproxy {{
 # A machine that was taken out of the cluster hears no adverts any more, and must not take the
 # address for it. Only the cluster's clear word counts; an API that does not answer changes nothing.
 vrrp_script member {{
-  script "{check} member {node}"
+  script "{check} member {who}"
   interval 2
   timeout 30
   fall 1
@@ -75,7 +75,7 @@ StartLimitIntervalSec=0
 
 [Service]
 # Whoever comes back from the dead asks the cluster first whether it still belongs to it.
-ExecStartPre={check} start {node}
+ExecStartPre={check} start {who}
 # A process that was killed would leave the address behind, while another machine takes it too.
 ExecStopPost=-/usr/bin/env ip address del {vip}/32 dev {interface}
 Restart=always
@@ -84,17 +84,17 @@ RestartSec=2
 
 
 def holder(plan: Plan, node: Node) -> str:
-    """keepalived.conf of one master.
+    """keepalived.conf of one of those that can hold it.
 
     With a single one its peer is itself: from a list without anybody keepalived falls back to
     multicast, and the step to a second master would take the address away for seconds.
     """
     vip = _wanted(plan)
-    others = [other.address for other in plan.masters if other.name != node.name] or ["127.0.0.1"]
     return _FRAME.format(
         vip=vip.address,
         cluster=plan.spec.cluster.name,
         node=node.name,
+        who=_who(node),
         check=CHECK,
         fall=FALL,
         instance=plan.spec.cluster.name,
@@ -103,7 +103,7 @@ def holder(plan: Plan, node: Node) -> str:
         priority=priority(node.address),
         advert=ADVERT_S,
         address=node.address,
-        peers="\n".join(f"    {address}" for address in others),
+        peers="\n".join(f"    {address}" for address in peers(plan, node) or ["127.0.0.1"]),
         password=VRRP_FILE,
     )
 
@@ -111,7 +111,20 @@ def holder(plan: Plan, node: Node) -> str:
 def drop_in(plan: Plan, node: Node) -> str:
     """What keepalived's own unit lacks."""
     vip = _wanted(plan)
-    return _DROP_IN.format(check=CHECK, node=node.name, vip=vip.address, interface=vip.interface)
+    door = f" {vip.address}:{vip.port}" if node.is_load_balancer else ""
+    return _DROP_IN.format(
+        check=CHECK, who=f"{_who(node)}{door}", vip=vip.address, interface=vip.interface
+    )
+
+
+def peers(plan: Plan, node: Node) -> list[str]:
+    """Addresses of the others that can hold it."""
+    return [other.address for other in plan.holders if other.name != node.name]
+
+
+def _who(node: Node) -> str:
+    """By what the cluster knows the machine: its Node, or its entry in the list of holders."""
+    return f"{node.name} {node.generation}" if node.is_load_balancer else node.name
 
 
 def priority(address: str) -> int:

@@ -56,6 +56,13 @@ def right(dice: Dice) -> Config:
     for key in sections():
         if dice.chance(30):
             raw[key] = draws.field(dice, Spec, key)
+    if "edge" in pools:
+        doors = raw.setdefault("frontDoors", {})
+        assert isinstance(doors, dict)
+        doors["vip"] = {"subnet": "192.168.0.0/16"} if provider == "adopt" else {}
+        doors["vip"]["address"] = "192.168.0.250" if provider == "adopt" else "10.92.3.250"
+        if dice.chance(20):
+            doors["vip"]["failover"] = "own"
     if provider in ("gcp", "aws") and dice.chance(40):
         clouds.named(dice, raw)
     if dice.chance(20):
@@ -87,6 +94,9 @@ def accepted(dice: Dice) -> Config:
         return raw
     for key in wrong.intersection([*sections(), "nodes"]):
         raw.pop(key, None)
+    pools = raw["pools"]
+    if "frontDoors" in wrong and isinstance(pools, dict):
+        pools.pop("edge", None)
     if "cluster" in wrong:
         raw["cluster"] = {"name": "dev", "kubernetes": versions.known()[0]}
     return raw
@@ -148,6 +158,9 @@ def _pools(dice: Dice, provider: str) -> Pools:
         found.append(
             (name, ("worker",), dice.between(0, 20) if dice.chance(20) else dice.between(0, 5))
         )
+    # Machines whose only work is the virtual IP, which clouds do not carry.
+    if provider in ("lab", "adopt") and dice.chance(20):
+        found.append(("edge", ("loadbalancer",), dice.between(1, 3)))
     return {
         name: _pool(dice, place, name, roles, count, provider)
         for place, (name, roles, count) in enumerate(found)
@@ -157,7 +170,7 @@ def _pools(dice: Dice, provider: str) -> Pools:
 def _pool(
     dice: Dice, place: int, name: str, roles: tuple[str, ...], count: int, provider: str
 ) -> dict[str, object]:
-    marks = ("labels", "taints") if roles == ("etcd",) else ()
+    marks = ("labels", "taints") if roles in (("etcd",), ("loadbalancer",)) else ()
     pool = draws.section(dice, spec.PoolSpec, without=TOPOLOGY | set(marks))
     pool["roles"] = list(roles)
     if provider in ("gcp", "aws"):
@@ -192,10 +205,11 @@ def exceptions(dice: Dice, pools: Pools) -> dict[str, object]:
     names = [
         f"{pool}-{number}"
         for pool, entry in pools.items()
-        if entry["roles"] != ["etcd"]
+        if entry["roles"] not in (["etcd"], ["loadbalancer"])
         for number in range(1, _size(entry) + 1)
     ]
-    return {
+    edge = {"edge-1": {"state": dice.one_of(("maintenance", "lost", "removed"))}}
+    return (edge if "edge" in pools and dice.chance(30) else {}) | {
         dice.one_of(names or ["none-1"]): draws.section(dice, spec.NodeSpec, often=60)
         for _ in range(2)
     }

@@ -114,7 +114,7 @@ def _other_settings(dice: Dice, raw: Config) -> None:
 
 def _marks(dice: Dice, raw: Config) -> None:
     pool = pools(raw)[dice.one_of(list(pools(raw)))]
-    if pool["roles"] != ["etcd"]:
+    if pool["roles"] not in (["etcd"], ["loadbalancer"]):
         pool |= draws.section(dice, spec.PoolSpec, without=clusters.TOPOLOGY, often=40)
 
 

@@ -33,7 +33,7 @@ from tests.fuzz.paths import leads_somewhere
 Raw = Mapping[str, object]
 
 # Values that list machines: those of a master or member follow who the others are.
-_LISTS = frozenset({"MEMBERS", "HAPROXY_CFG", "KUBEADM_CONFIG", "KEEPALIVED_CONF"})
+_LISTS = frozenset({"MEMBERS", "HAPROXY_CFG", "KUBEADM_CONFIG", "KEEPALIVED_CONF", "PEERS"})
 
 
 def of_problems(found: Sequence[Problem], *configs: Raw) -> None:
@@ -123,8 +123,11 @@ def _names_and_addresses(made: Plan) -> None:
         assert sorted(node.name for node in listed) == sorted(with_role)
     leafs = [leaf.name for leaf in certificates.table(made)]
     assert len(set(leafs)) == len(leafs)
-    roles = [node for node in made.nodes if node.is_etcd or node.is_master or node.is_worker]
-    assert roles == [*made.nodes]
+    for node in made.nodes:
+        kinds = (node.is_etcd or node.is_master, node.is_worker, node.is_load_balancer)
+        assert kinds.count(True) == 1, node
+    if made.load_balancers:
+        assert not {*made.masters} & {*made.holders, *made.ingress}
 
 
 def _same_nodes(one: Plan, other: Plan, *, but: frozenset[str]) -> None:

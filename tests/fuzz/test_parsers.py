@@ -110,7 +110,7 @@ def test_haproxy_takes_every_config_and_lists_the_masters_only(
     for case, text in rendered.texts("HAPROXY_CFG"):
         lines, servers = _parts(text)
         doors, node = case.plan.spec.front_doors, case.node
-        has_vip = doors.vip is not None and node.is_master
+        has_vip = doors.vip is not None and (node.is_master or node.is_load_balancer)
         has_etcd = doors.etcd is not None and node.pool in doors.etcd.pools
         # The same directives in the same places: only servers, numbers and the doors asked for differ.
         after = frame.index(("listen kubernetes-api", ["bind"])) + 1

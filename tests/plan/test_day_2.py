@@ -50,6 +50,11 @@ ETCD = names("etcd-1", "etcd-2", "etcd-3")
 TRUST, ISSUE = {"generation": 2, "step": "trust"}, {"generation": 2, "step": "issue"}
 FIVE = {"pools.master.count": 5}
 VIP = {"frontDoors.vip": {"address": "10.92.0.5"}}
+EDGES = {**VIP, "pools.edge": {"roles": ["loadbalancer"], "count": 2}}
+EDGE = names("edge-1", "edge-2")
+MOVED = GATE | {
+    *("vip-holders", "master-1-node", "master-1-master-keys", "master-1-master", "master-1-vip"),
+}
 INGRESS = {**VIP, "frontDoors.ingress": {"hosts": ["shop.example.com"]}}
 HOSTS = {**VIP, "frontDoors.ingress": {"hosts": ["shop.example.com", "*.blog.example.com"]}}
 
@@ -131,6 +136,12 @@ ROWS: dict[str, list[Row]] = {
     "give clients outside a virtual IP, or take it away": [
         Row(edit=VIP, touched=MASTERS, named=GATE | {"master-1-node", "master-1-master-keys", "master-1-master", "master-1-vip"}),
         Row(before=VIP, edit={}, touched=MASTERS, named=GATE | {"master-1-node", "master-1-master-keys", "master-1-vip"}),
+    ],
+    "put the virtual IP on machines of its own, or back on masters": [
+        Row(before=VIP, edit=EDGES, touched=MASTERS | EDGE, named=MOVED | {"edge-1-node", "edge-1-vip", "edge-1-keys"}),
+        Row(before=EDGES, edit=VIP, touched=MASTERS | EDGE, named=MOVED | {"edge-1-preflight"}),
+        Row(before=EDGES, edit={**EDGES, "nodes.edge-1.generation": 2}, touched=names("edge-1"), named=GATE | {"edge-1-node", "edge-1-vip"}),
+        Row(before=EDGES, edit={**EDGES, **states(edge_1="maintenance")}, touched=names("edge-1"), named=GATE | {"vip-holders", "edge-1-vip"}),
     ],
     "have the stack make the API's DNS record, or take it away": [
         Row(before=NAMED, edit=RECORD, touched=names(), named=GATE | {"api-name", "api-name-known", "door"}, cloud=True),
@@ -215,7 +226,7 @@ def test_a_row_changes_what_the_page_says_and_the_words_name_the_same_nodes(
 
 def nodes_of(run: Run, cluster: str) -> set[str]:
     """Nodes whose own resources change, their certificates too."""
-    mark = re.compile(rf"{cluster}-(?:pki-)?((?:master|worker|etcd)-[0-9]+)-")
+    mark = re.compile(rf"{cluster}-(?:pki-)?((?:master|worker|etcd|edge)-[0-9]+)-")
     return {found[1] for change in run.changes if (found := mark.match(change.name))}
 
 

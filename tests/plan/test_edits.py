@@ -129,6 +129,8 @@ LAB = [
             *prepared_again(MASTERS),
             *NEW_APISERVER,
             *marked("+", "vip vip-attempt", MASTERS),
+            "+ dev-vip-holders",
+            "+ dev-vip-holders-attempt",
             *GATE,
         ],
         id="a virtual IP touches masters alone",

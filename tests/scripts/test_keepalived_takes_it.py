@@ -9,7 +9,8 @@ import pytest
 
 from stacks.files.keepalived import CHECK, VRRP_FILE, holder
 from tests.e2e import lab
-from tests.unit import files_examples
+from tests.unit import configs, files_examples
+from tests.unit.configs import planned
 
 pytestmark = pytest.mark.lab
 
@@ -47,6 +48,13 @@ def test_it_takes_what_is_made(masters: int) -> None:
         good, said = taken(holder(plan, node))
         assert good, said
         assert said.strip() == ""
+
+
+def test_it_takes_that_of_a_load_balancer() -> None:
+    edge = {"pools.edge": {"roles": ["loadbalancer"], "count": 2}}
+    made = planned(configs.lab({"frontDoors.vip": {"address": "10.92.0.5"}, **edge}))
+    good, said = taken(holder(made, made.load_balancers[0]))
+    assert good, said
 
 
 @pytest.mark.parametrize(

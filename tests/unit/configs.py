@@ -116,7 +116,7 @@ def edited(raw: Mapping[str, object], edits: Mapping[str, object]) -> dict[str, 
                 at = at[int(part)]
             elif isinstance(at, dict):
                 at = at.setdefault(part, {})
-        _put(at, last, value)
+        _put(at, last, value if value is GONE else copy.deepcopy(value))
     return out
 
 

@@ -119,7 +119,7 @@ def machine(plan: Plan, node: Node, wanted: Expected, edits: Edits) -> str:
         line("incarnation", wanted.incarnation if wanted.incarnation > 1 else ""),
         line("busy", 0),
         *(line("file", path, sum_) for path, sum_ in wanted.files.items()),
-        line("sums", "pki", "kept" if node.is_etcd or node.is_master else "missing"),
+        line("sums", "pki", "missing" if node.is_worker else "kept"),
         *(line("sums", f"{unit}.service", "kept") for unit in wanted.units),
         *(line("unit", unit, "active", "enabled", 900, 0) for unit in wanted.units),
         *(line("mark", name, "settled") for name in wanted.settled),
@@ -128,11 +128,15 @@ def machine(plan: Plan, node: Node, wanted: Expected, edits: Edits) -> str:
         *(line("certificate", path, b64(GOOD_DAYS)) for path in wanted.certificates),
         *(line("script", phase, sum_) for phase, sum_ in wanted.scripts.items()),
         line("disk", 8000, 10000),
-        *(line("balancer", name, "UP") for name in masters if node.in_kubernetes),
+        *(
+            line("balancer", name, "UP")
+            for name in masters
+            if node.in_kubernetes or node.is_load_balancer
+        ),
         *([line("sums", "static-pods", "kept"), line("readyz", "ok")] if node.is_master else []),
     ]
     if wanted.vip:
-        lines.append(line("vip", 1 if node.name == plan.masters[0].name else 0))
+        lines.append(line("vip", 1 if node.name == plan.holders[0].name else 0))
     if node.is_etcd:
         lines.append(line("etcd-status", member_status(plan, node.name)))
         lines.append(line("etcd-list", member_list(plan, *(one.name for one in plan.etcd))))

@@ -12,9 +12,12 @@ from stacks.files.haproxy import local_api
 from stacks.files.keepalived import FALL, drop_in, holder, priority
 from stacks.plan import Plan
 from stacks.spec import SpecError
+from tests.unit import configs
+from tests.unit.configs import planned
 from tests.unit.files_examples import adopted, assert_snapshot, lab
 
 MOVES_WITHIN_S = 5
+EDGE = {"pools.edge": {"roles": ["loadbalancer"], "count": 2}}
 
 
 def with_vip(masters: int = 3, **more: object) -> Plan:
@@ -93,6 +96,34 @@ def test_haproxy_of_masters_alone_listens_at_it() -> None:
         assert there == node.is_master
     plain = lab()
     assert local_api(plan, plan.workers[0]) == local_api(plain, plain.workers[0])
+
+
+def test_load_balancers_hold_it_in_place_of_masters() -> None:
+    made = planned(configs.lab({"frontDoors.vip": {"address": "10.92.0.5"}, **EDGE}))
+    assert [node.name for node in made.holders] == ["edge-1", "edge-2"]
+    for node in made.nodes:
+        phases = desired.of_phases(made, node)
+        assert ("vip" in phases) == node.is_load_balancer
+        assert ("vip-away" in phases) == node.is_master
+        assert ("keepalived" in phases["node"]["PACKAGES"]) == node.is_load_balancer
+        assert ("bind 10.92.0.5:8443" in phases["node"].get("HAPROXY_CFG", "")) != node.is_worker
+    text = holder(made, made.load_balancers[0])
+    assert re.search(r"unicast_peer \{\s+10.92.0.32\s+\}", text)
+    assert '  script "/etc/kube-ha/vip-check member edge-1 1"\n' in text
+    start = "ExecStartPre=/etc/kube-ha/vip-check start edge-1 1 10.92.0.5:8443\n"
+    assert start in drop_in(made, made.load_balancers[0])
+
+
+def test_masters_may_lie_elsewhere_then() -> None:
+    apart = {"address": "198.51.100.5"}
+    edge = {"name": "edge-1", "address": "198.51.100.7", "hostKey": configs.host_key(7)}
+    pool = {"roles": ["loadbalancer"], "hosts": [edge]}
+    assert planned(configs.adopted({"frontDoors.vip": apart, "pools.edge": pool})).vip
+    far = {**edge, "address": "192.0.2.7"}
+    found = configs.problems(
+        configs.adopted({"frontDoors.vip": apart, "pools.edge": {**pool, "hosts": [far]}})
+    )
+    assert ["load balancers share one layer 2" in text for _, text in found] == [True]
 
 
 def test_own_failover_leaves_haproxy_and_no_keepalived() -> None:

@@ -26,6 +26,7 @@ TOPOLOGIES = {
     "aws.yaml": (3, 3, 3),
     "dns.yaml": (3, 3, 3),
     "gcp.yaml": (3, 3, 3),
+    "load-balancers.yaml": (3, 3, 2),
     "separate-etcd.yaml": (3, 2, 1),
     "single.yaml": (1, 1, 1),
     "stacked.yaml": (5, 5, 3),

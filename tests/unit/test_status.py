@@ -237,7 +237,7 @@ VIP = "10.92.0.5:8443"
     ("masters", "told"),
     [
         ({}, "is on master-1"),
-        ({"master-1": {"vip": line("vip", 0)}}, "is on NO MASTER"),
+        ({"master-1": {"vip": line("vip", 0)}}, "is on NO MACHINE"),
         ({"master-3": {"vip": line("vip", 1)}}, "is on master-1, master-3 AT ONCE"),
     ],
 )
@@ -253,6 +253,36 @@ def test_who_has_the_virtual_ip(masters: dict[str, dict[str, str | None]], told:
 def test_a_virtual_ip_that_a_master_may_have_that_was_not_reached() -> None:
     seen = look(WITH_VIP, {"master-1": "No route to host"})
     assert not [one for one in seen.report.cluster if one.kind == "virtual-ip"]
+
+
+ON_EDGES = planned(
+    lab(
+        {
+            "frontDoors.vip": {"address": "10.92.0.5"},
+            "pools.edge": {"roles": ["loadbalancer"], "count": 2},
+            "nodes": {"edge-2": {"state": "maintenance"}},
+        }
+    )
+)
+
+
+def test_load_balancers_are_told_as_what_they_are() -> None:
+    seen = look(ON_EDGES)
+    assert not seen.report.count, seen.report
+    screen = status.screen(seen)
+    assert f"virtual IP: {VIP} is on edge-1" in screen
+    assert "load balancers: 7 of 7 nodes find every master up" in screen
+    rows = {row.split()[0]: row for row in screen if row.startswith("edge-")}
+    assert " Ready  " in rows["edge-1"]
+    assert "2 of 2" in rows["edge-1"]  # HAProxy and keepalived
+    assert "Ready, in maintenance" in rows["edge-2"]
+    assert "1 of 1" in rows["edge-2"]
+    off = look(
+        ON_EDGES,
+        {"edge-1": {"unit\tkeepalived": line("unit", "keepalived", "failed", "enabled", 900, 3)}},
+    )
+    assert "NotReady" in "\n".join(status.screen(off))
+    assert [one.subject for one in off.report.nodes["edge-1"]] == ["keepalived"]
 
 
 def test_without_one_nothing_is_said_of_it() -> None:

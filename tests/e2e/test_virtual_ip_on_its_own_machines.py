@@ -1,0 +1,149 @@
+"""Story: two load balancers have the virtual IP: HAProxy reloads, the holder dies and comes back, one is taken out, one is replaced."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e import config
+from tests.e2e.assertions import assert_up_changes_nothing
+from tests.e2e.holders import Holders
+from tests.e2e.load import Load
+from tests.e2e.stack import Stack
+from tests.e2e.waiting import wait_for
+
+ADDRESS = "10.93.63.5"
+DOOR = f"{ADDRESS}:8443"
+EDGES = ("edge-1", "edge-2")
+NODES = {"master-1", "worker-1"}
+RELOADS = 10
+MOVES_WITHIN_MS = 5000
+# A client that dials a dead machine tries again after 1, 2 and 4 s: the third time it may be the next holder.
+SERVES_AGAIN_MS = 10_000
+LIST = ("-n", "kube-system", "patch", "configmap", "kube-ha-vip-holders", "--type", "merge", "-p")
+# What it may see with the certificate that it asks by.
+ASK = (
+    "curl -s -o /dev/null -w '%{http_code}' --cacert /etc/kube-ha/ca.crt "
+    "--cert /etc/kube-ha/load-balancer.crt --key /etc/kube-ha/load-balancer.key "
+    "https://127.0.0.1:3446/api/v1"
+)
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    wanted = config.lab("test-vip-edges", "10.93.63.0/24", masters=1, workers=1)
+    wanted["pools"]["edge"] = {"roles": ["loadbalancer"], "count": 2}
+    wanted["frontDoors"] = {"vip": {"address": ADDRESS}}
+    with Stack("virtual_ip_on_its_own_machines", wanted) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def holders(stack: Stack) -> Iterator[Holders]:
+    stack.up()
+    with Holders([stack.node(name) for name in (*EDGES, "master-1")], ADDRESS) as holders:
+        yield holders
+
+
+def test_one_of_them_has_it_and_none_is_a_node(stack: Stack, holders: Holders) -> None:
+    assert holders.wait_for_one() in EDGES
+    assert set(stack.ready()) == NODES  # by the kubeconfig's own context, which is the address
+    assert not stack.node("master-1").runs("keepalived")
+    for name in EDGES:
+        edge = stack.node(name)
+        assert not edge.runs("kubelet")
+        assert edge.run(f"{ASK}/namespaces/kube-system/configmaps/kube-ha-vip-holders") == "200"
+        for denied in ("/nodes", "/namespaces/kube-system/configmaps", "/secrets"):
+            assert edge.run(f"{ASK}{denied}") == "403", denied
+
+
+def test_ten_reloads_of_haproxy_lose_no_connection(stack: Stack, holders: Holders) -> None:
+    holder = stack.node(holders.wait_for_one())
+    with Load(stack, "ten reloads", outside=[DOOR]) as load:
+        for _ in range(RELOADS):
+            holder.run("systemctl reload haproxy")
+            time.sleep(0.5)  # the clients ask several times between two of them
+    load.assert_unharmed()
+    seen = load.seen()["API from outside"]
+    assert seen.failed == 0, seen
+    assert holders.moves()[-1] == holder.name
+
+
+def test_a_holder_that_dies_is_replaced_and_takes_it_from_nobody_when_it_returns(
+    stack: Stack, holders: Holders
+) -> None:
+    before = holders.moves()
+    holder = stack.node(holders.wait_for_one())
+    with Load(stack, "holder dies", outside=[DOOR]) as load:
+        holder.kill()
+        moved_to = holders.wait_for_one(but=holder.name)
+        time.sleep(3)
+    load.assert_served_again(within_ms=SERVES_AGAIN_MS)
+    holder.start()
+    holders.watch(holder)
+    wait_for(
+        "it stands by again",
+        lambda: "" if holder.runs("keepalived") else "keepalived is off",
+        limit_s=60,
+    )
+    time.sleep(5)
+    assert holders.moves() == [*before, moved_to], "it must not move again when the machine returns"
+    stack.measured(f"load balancer of the holder killed: VIP away for at most {_gap(holders)} ms")
+
+
+def test_one_that_the_cluster_does_not_list_gives_it_up_and_does_not_start(
+    stack: Stack, holders: Holders
+) -> None:
+    """As the next up would say of one that is lost; here it is alive to hear it."""
+    before = holders.moves()
+    holder = stack.node(holders.wait_for_one())
+    stack.kubectl(*LIST, f'{{"data":{{"{holder.name}":null}}}}')
+    start = time.monotonic()
+    moved_to = holders.wait_for_one(but=holder.name)
+    stack.measured(
+        f"no longer listed: another one has it after {time.monotonic() - start:.1f} s at most"
+    )
+    holder.run("systemctl restart keepalived || true")
+    time.sleep(6)
+    assert not holder.runs("keepalived"), "it asks before it begins"
+    stack.kubectl(*LIST, f'{{"data":{{"{holder.name}":"1"}}}}')
+    wait_for(
+        "it stands by again",
+        lambda: "" if holder.runs("keepalived") else "keepalived is off",
+        limit_s=30,
+    )
+    time.sleep(5)
+    assert holders.moves() == [*before, moved_to]
+    _gap(holders)
+
+
+def test_the_holder_is_made_anew_and_two_never_had_it(stack: Stack, holders: Holders) -> None:
+    before = holders.moves()
+    holder = holders.wait_for_one()
+    stack.set_nodes({holder: {"generation": 2}})
+    with Load(stack, "made anew", outside=[DOOR]) as load:
+        update = stack.start_up()
+        while update.alive:
+            holders.holds()  # the machine is deleted, and what it saw with it
+            time.sleep(0.5)
+        assert update.end() == 0, update.tail()
+    load.assert_served_again(within_ms=SERVES_AGAIN_MS)
+    (other,) = set(EDGES) - {holder}
+    time.sleep(3)
+    assert holders.moves() == [*before, other]
+    assert holders.wait_for_one() == other
+    stack.measured(f"holder made anew: up {update.seconds:.0f} s, VIP away {_gap(holders)} ms")
+
+
+def test_a_second_up_changes_nothing(stack: Stack) -> None:
+    assert_up_changes_nothing(stack)
+
+
+def _gap(holders: Holders) -> int:
+    """The longest that nobody had it. Two never had it."""
+    assert holders.longest_overlap_ms() == 0, holders.holds()
+    gap = holders.longest_gap_ms()
+    assert gap < MOVES_WITHIN_MS, holders.holds()
+    return gap
