@@ -246,3 +246,23 @@ def test_a_kubelet_without_certificate_is_named_with_the_request_that_waits(shel
 def test_kubelets_that_sign_their_own_are_not_asked(shell: Shell) -> None:
     kubelets(shell, ":", SERVING_CERTIFICATES="self-signed")
     assert shell.calls == []
+
+
+@pytest.mark.parametrize(("status", "works"), [("200", True), ("503", False)])
+def test_what_curl_says_beside_its_answers_is_no_answer_of_a_kubelet(
+    shell: Shell,
+    status: str,
+    works: bool,  # noqa: FBT001 (a parameter of the table)
+) -> None:
+    kubectl(shell, "*metadata.name*) printf 'node-1\\nnode-2\\n' ;;")
+    # Of parallel transfers curl 7.88 shows a meter, -s or not.
+    shell.stub(
+        "curl",
+        'case "$*" in\n'
+        f"*--parallel*) echo 'DL% UL%  Dled' >&2; for n in 1 2; do echo '{status} http://localhost/api/v1/nodes/node-'$n/proxy/healthz; done ;;\n"
+        "*) echo 'x509: certificate signed by unknown authority' ;;\nesac",
+    )
+    said = shell.run("kubelets_served", phase="gate", values=VALUES, fails=not works)
+    expected = "2 of 2 do not, one says: x509: certificate signed by unknown authority"
+    assert (expected in " ".join(said.split())) == (not works)
+    assert ("do not" in said) == (not works)
