@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e import config
+from tests.e2e.doors import assert_reloads_lose_nothing
 from tests.e2e.holders import Holders
-from tests.e2e.load import Load
 from tests.e2e.stack import Stack
 from tests.e2e.waiting import wait_for
 
@@ -17,7 +17,6 @@ ADDRESS = "10.93.61.5"
 DOOR = f"{ADDRESS}:8443"
 MASTERS = ("master-1", "master-2", "master-3")
 NODES = {*MASTERS, "worker-1"}
-RELOADS = 10
 PHASE = "bash /root/.kube-ha/scripts/run.sh"
 
 
@@ -62,15 +61,7 @@ def test_rubbish_never_replaces_what_runs(stack: Stack, holders: Holders) -> Non
 
 
 def test_ten_reloads_of_haproxy_lose_no_connection(stack: Stack, holders: Holders) -> None:
-    holder = stack.node(holders.wait_for_one())
-    with Load(stack, "ten reloads", outside=[DOOR]) as load:
-        for _ in range(RELOADS):
-            holder.run("systemctl reload haproxy")
-            time.sleep(0.5)  # the clients ask several times between two of them
-    load.assert_unharmed()
-    seen = load.seen()["API from outside"]
-    assert seen.failed == 0, seen
-    assert holders.moves()[-1] == holder.name
+    assert_reloads_lose_nothing(stack, holders, DOOR)
 
 
 def test_an_api_that_fails_does_not_move_it(stack: Stack, holders: Holders) -> None:

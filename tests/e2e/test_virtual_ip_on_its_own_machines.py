@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e import config
 from tests.e2e.assertions import assert_up_changes_nothing
+from tests.e2e.doors import SERVES_AGAIN_MS, assert_reloads_lose_nothing, away_ms
 from tests.e2e.holders import Holders
 from tests.e2e.load import Load
 from tests.e2e.stack import Stack
@@ -18,10 +19,6 @@ ADDRESS = "10.93.63.5"
 DOOR = f"{ADDRESS}:8443"
 EDGES = ("edge-1", "edge-2")
 NODES = {"master-1", "worker-1"}
-RELOADS = 10
-MOVES_WITHIN_MS = 5000
-# A client that dials a dead machine tries again after 1, 2 and 4 s: the third time it may be the next holder.
-SERVES_AGAIN_MS = 10_000
 LIST = ("-n", "kube-system", "patch", "configmap", "kube-ha-vip-holders", "--type", "merge", "-p")
 # What it may see with the certificate that it asks by.
 ASK = (
@@ -60,15 +57,7 @@ def test_one_of_them_has_it_and_none_is_a_node(stack: Stack, holders: Holders) -
 
 
 def test_ten_reloads_of_haproxy_lose_no_connection(stack: Stack, holders: Holders) -> None:
-    holder = stack.node(holders.wait_for_one())
-    with Load(stack, "ten reloads", outside=[DOOR]) as load:
-        for _ in range(RELOADS):
-            holder.run("systemctl reload haproxy")
-            time.sleep(0.5)  # the clients ask several times between two of them
-    load.assert_unharmed()
-    seen = load.seen()["API from outside"]
-    assert seen.failed == 0, seen
-    assert holders.moves()[-1] == holder.name
+    assert_reloads_lose_nothing(stack, holders, DOOR)
 
 
 def test_a_holder_that_dies_is_replaced_and_takes_it_from_nobody_when_it_returns(
@@ -90,7 +79,9 @@ def test_a_holder_that_dies_is_replaced_and_takes_it_from_nobody_when_it_returns
     )
     time.sleep(5)
     assert holders.moves() == [*before, moved_to], "it must not move again when the machine returns"
-    stack.measured(f"load balancer of the holder killed: VIP away for at most {_gap(holders)} ms")
+    stack.measured(
+        f"load balancer of the holder killed: VIP away for at most {away_ms(holders)} ms"
+    )
 
 
 def test_one_that_the_cluster_does_not_list_gives_it_up_and_does_not_start(
@@ -116,7 +107,7 @@ def test_one_that_the_cluster_does_not_list_gives_it_up_and_does_not_start(
     )
     time.sleep(5)
     assert holders.moves() == [*before, moved_to]
-    _gap(holders)
+    away_ms(holders)
 
 
 def test_the_holder_is_made_anew_and_two_never_had_it(stack: Stack, holders: Holders) -> None:
@@ -134,16 +125,8 @@ def test_the_holder_is_made_anew_and_two_never_had_it(stack: Stack, holders: Hol
     time.sleep(3)
     assert holders.moves() == [*before, other]
     assert holders.wait_for_one() == other
-    stack.measured(f"holder made anew: up {update.seconds:.0f} s, VIP away {_gap(holders)} ms")
+    stack.measured(f"holder made anew: up {update.seconds:.0f} s, VIP away {away_ms(holders)} ms")
 
 
 def test_a_second_up_changes_nothing(stack: Stack) -> None:
     assert_up_changes_nothing(stack)
-
-
-def _gap(holders: Holders) -> int:
-    """The longest that nobody had it. Two never had it."""
-    assert holders.longest_overlap_ms() == 0, holders.holds()
-    gap = holders.longest_gap_ms()
-    assert gap < MOVES_WITHIN_MS, holders.holds()
-    return gap
