@@ -183,10 +183,7 @@ class Load:
             if longest_gap_ms is not None:
                 gap = max(seen.reads_gap_ms, seen.writes_gap_ms)
                 assert gap <= longest_gap_ms, f"{place}: {seen}"
-        looks = members.looks(self._looking.lines)
-        assert len(looks) > 5, f"{len(looks)} looks at the members"
-        problems = members.problems(looks)
-        assert not problems, "etcd was not safe at every moment:\n" + "\n".join(problems)
+        self._assert_etcd_safe()
 
     def assert_served_again(self, *, within_ms: int) -> None:
         """For what nobody announces, as a power cut: what was in hand with it may fail twice, and nothing more."""
@@ -195,6 +192,13 @@ class Load:
             assert seen.failed_twice <= 1, f"{place}: {seen}"
             gap = max(seen.reads_gap_ms, seen.writes_gap_ms)
             assert gap <= within_ms, f"{place}: {seen}"
+        self._assert_etcd_safe()
+
+    def _assert_etcd_safe(self) -> None:
+        looks = members.looks(self._looking.lines)
+        assert len(looks) > 5, f"{len(looks)} looks at the members"
+        problems = members.problems(looks)
+        assert not problems, "etcd was not safe at every moment:\n" + "\n".join(problems)
 
     def _clients(self) -> list[Client]:
         return [*self._counting.values(), self._looking]
