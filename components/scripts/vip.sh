@@ -27,7 +27,7 @@ refuse_wrong_machine() {
 # Where another machine answers for it already, two would have it: one of somebody else, or of another cluster.
 refuse_taken() {
   local answer
-  if [[ -f $STATE/keepalived.service.sum ]] || mine; then return; fi
+  if [[ -f $STATE/keepalived.service.sum ]]; then return; fi
   if answer=$(curl -s --max-time 3 --noproxy '*' --cacert "$MEMBER_CA" "https://$VIP/version" -o /dev/null -w '%{http_code}' 2>&1); then return; fi # ours: by the cluster's own CA
   if command -v ping >/dev/null && ping -c 1 -W 1 "${VIP%:*}" >/dev/null 2>&1; then
     die "${VIP%:*} answers already, and not as this cluster ($answer)" "choose a free address for frontDoors.vip, or take it from the machine that has it"
@@ -82,13 +82,21 @@ validated() { # validated FILE: keepalived itself takes it for right; a running 
   answer=$(keepalived -t -f "$1" 2>&1) || die "keepalived refuses its new configuration, the running one stays: $(tail -n 3 <<<"$answer")" "report this configuration: $1"
 }
 
+# Whether any machine answers for it. Where none does, the address is away, and nothing else is asked about it.
+taken() {
+  if mine; then return 1; fi
+  ip neigh flush to "${VIP%:*}" dev "$INTERFACE" >/dev/null 2>&1 || true # what is known may be of the holder before
+  [[ -n $(hardware_of "${VIP%:*}" "${VIP##*:}") ]]
+}
+
 main() {
-  local new=${KEEPALIVED%/*}/.kube-ha.conf.new
+  local new=${KEEPALIVED%/*}/.kube-ha.conf.new is_taken=0
   own
   refuse_wrong_machine
   wait_for 30 "HAProxy listening at $VIP" listens
   if [[ -n ${GENERATION_HERE:-} && ${RESTING:-} != 1 ]]; then wait_for 60 "$NODE among those that may hold the virtual IP" listed; fi
-  refuse_taken
+  if ! systemctl is-active -q keepalived && taken; then is_taken=1; fi
+  if ((is_taken)); then refuse_taken; fi
   mkdir -p "${KEEPALIVED%/*}"
   put 755 "$CHECK" <"$here/vip-check.sh"
   printf '%s\n' "$KEEPALIVED_CONF" >"$new"
@@ -101,7 +109,7 @@ main() {
     rest
     return
   fi
-  if ! systemctl is-active -q keepalived; then wait_for 60 "the virtual IP ${VIP%:*} given up by others than those that stand by" left_by_others; fi
+  if ((is_taken)); then wait_for 60 "the virtual IP ${VIP%:*} given up by others than those that stand by" left_by_others; fi
   settle reload keepalived.service "$KEEPALIVED" "$DROPIN" "$SECRET"
   finish
 }

@@ -31,7 +31,7 @@ def holder(shell: Shell) -> Shell:
     shell.stub("keepalived")
     shell.stub(
         "systemctl",
-        "if [[ $1 == is-active && $2 == keepalived.service && ! -e up ]]; then touch up; exit 1; fi",
+        "if [[ $1 == is-active && $* == *keepalived* ]]; then [[ -e up ]]; exit; fi; if [[ $1 == restart ]]; then touch up; fi",
     )
     return shell
 
@@ -84,6 +84,8 @@ def test_everything_wrong_with_the_machine_is_told_at_once(holder: Shell) -> Non
 
 
 def test_an_address_that_another_machine_answers_for_is_not_taken(holder: Shell) -> None:
+    there = 'echo "10.0.0.5 lladdr aa:aa:aa:aa:aa:99 REACHABLE"'
+    holder.stub("ip", f'case "$*" in *addr*) {ON_ETH0} ;; *"show to 10.0.0.5 "*) {there} ;; esac')
     holder.stub("ping")
     out = make(holder, fails=True)
     assert "10.0.0.5 answers already, and not as this cluster" in out
