@@ -58,14 +58,15 @@ def engine_deaths_at_random(stack: Stack, chance: random.Random, times: int) -> 
     Stamps of attempts are no steps here: all are made in the first second, and half of the kills would hit nothing else.
     """
     every = len(_steps(stack.preview()))
-    done = killed = 0
+    begun: set[str] = set()
+    killed = 0
     for at in sorted(chance.sample(range(1, every + 1), times)):
-        step = max(at - done, 1)
         update = stack.start_up()
 
-        def missing(update: Update = update, step: int = step) -> str:
-            begun = len(_steps(update))
-            return "" if begun >= step or not update.alive else f"{begun} steps of {step}"
+        def missing(update: Update = update, at: int = at) -> str:
+            begun.update(_steps(update))
+            reached = len(begun) >= at or not update.alive
+            return "" if reached else f"{len(begun)} steps of {at}"
 
         try:
             wait_for(f"step {at} of {every}", missing, limit_s=300, every_s=0.1)
@@ -76,11 +77,9 @@ def engine_deaths_at_random(stack: Stack, chance: random.Random, times: int) -> 
         if not alive:
             assert update.end() == 0, update.tail()
             return killed
-        begun = _steps(update)
-        stack.measured(f"engine killed at step {at} of {every}: {begun[-1]}")
+        stack.measured(f"engine killed at step {at} of {every}: {_steps(update)[-1]}")
         stack.cancel()
         killed += 1
-        done += len(begun)
     return killed
 
 
