@@ -227,7 +227,8 @@ def _vip(found: Changes) -> Wave:
         nodes=(*leaving, *masters, *only(holders, ["vip"])),
         checked="keepalived takes its configuration, its HAProxy listens at the address, and no "
         "machine has it that the others do not hear",
-        abort="the address where it is; fewer machines that can take it",
+        abort="the address where it is (while it moves between masters and load balancers: nowhere "
+        "until the next up, or this edit's revert, has ended); fewer machines that can take it",
     )
 
 

@@ -5,9 +5,9 @@
 without_vip() {
   if ! holds_vip; then return; fi
   systemctl disable -q --now keepalived
-  forget_vip
   rm -f "$ROOT/etc/kube-ha/vrrp.conf"
   forget_keys "$ROOT/etc/kube-ha/vrrp.conf"
+  forget_vip # by what is in it a run that was cut off goes on
   systemctl daemon-reload
   changes=$((changes + 1))
   log "keepalived stopped: this machine holds no virtual IP any more"

@@ -198,6 +198,25 @@ def test_a_master_gives_it_up_with_the_ingress_tier(shell: Shell) -> None:
     assert away(shell).splitlines()[-1].endswith("changes=0")
 
 
+def test_cut_off_it_goes_on_until_nothing_of_the_password_is_left(shell: Shell) -> None:
+    shell.stub("systemctl")
+    shell.stub("ip")
+    conf, secret = (
+        shell.root / "etc" / path for path in ("keepalived/keepalived.conf", "kube-ha/vrrp.conf")
+    )
+    for path in (conf, secret):
+        path.parent.mkdir(parents=True)
+        path.write_text(f"{CONF}\n")
+    shell.state.mkdir(parents=True)
+    (shell.state / "pki.sums").write_text(f"0123  {secret}\n4567  /etc/other\n")
+    code = "forget_keys() { exit 3; }; main"
+    shell.run(code, phase="vip-away", values={"VIP": "10.0.0.5:8443"}, fails=True)
+    away(shell)
+    assert not conf.exists()
+    assert not secret.exists()
+    assert (shell.state / "pki.sums").read_text() == "4567  /etc/other\n"
+
+
 def test_nobody_goes_on_while_a_master_still_has_the_address(shell: Shell) -> None:
     shell.stub("ip", 'echo "2: eth0    inet 10.0.0.5/32 scope global eth0"')
     assert "the virtual IP 10.0.0.5 gone from this machine: not seen" in away(shell, fails=True)
