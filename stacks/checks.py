@@ -22,6 +22,7 @@ from stacks import (
     check_zones,
     inventory,
     refusals,
+    serving,
     versions,
 )
 from stacks.problems import Problem
@@ -45,6 +46,7 @@ def problems(spec: Spec) -> list[Problem]:
         *check_clouds.problems(spec, places),
         *_duplicates(places),
         *_exceptions(spec, places),
+        *serving.problems(spec, places),
         *check_settings.problems(spec),
         *check_rollout.problems(spec),
         *refusals.problems(spec.allow),

@@ -247,8 +247,11 @@ def preflight(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[str, st
     sources = [] if node.is_load_balancer else [files[first].url]
     if plan.mirror and node.in_kubernetes:
         sources.append(f"{plan.mirror.registry}/v2/")
-    # Everybody dials masters and members; nobody has to reach all workers.
+    # Everybody dials masters and members; nobody has to reach all workers. A load balancer may
+    # stand where nothing of the cluster is to be reached but the API.
     peers = [
+        f"{other.address}:{ports.API_PORT}" for other in plan.masters if node.is_load_balancer
+    ] or [
         f"{other.address}:{other.ssh.port if other.ssh else 22}"
         for other in plan.nodes
         if (other.is_master or other.is_etcd) and other.name != node.name

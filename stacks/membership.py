@@ -75,10 +75,17 @@ def going_first(before: Memory | None, plan: Plan) -> tuple[str, ...]:
 
 
 def taken_out_first(before: Memory | None, plan: Plan) -> list[Node]:
-    """Of `going_first` those of which the cluster has something: a member of etcd, or a Node."""
+    """Of `going_first` those of which the cluster has something: a member of etcd, or a Node.
+
+    Or had: a machine that is made anew may have been something else.
+    """
     known = {node.name: node for node in (*plan.nodes, *plan.away)}
-    going = [known[name] for name in going_first(before, plan)]
-    return [node for node in going if node.in_kubernetes or node.is_etcd]
+    was = before.machines if before else {}
+    return [
+        known[name]
+        for name in going_first(before, plan)
+        if {*known[name].roles, *(was[name].roles if name in was else ())} != {"loadbalancer"}
+    ]
 
 
 def rebuilt(before: Memory | None, plan: Plan) -> tuple[str, ...]:

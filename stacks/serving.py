@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING
 
 from stacks import names
 from stacks.node_settings import ServingCertificates
+from stacks.problems import Problem
 from stacks.refusals import Refusal
 
 if TYPE_CHECKING:
+    from stacks.inventory import Place
     from stacks.memory import Memory
     from stacks.plan import Node, Plan
+    from stacks.spec import Spec
 
 PATH = "kubelet.servingCertificates"
+_LONGEST = 64 - len("system:node:")  # ub-common-name, RFC 5280 appendix A.1
 _STEPS: tuple[ServingCertificates, ...] = ("self-signed", "issued", "verified")
 
 
@@ -31,6 +35,23 @@ def are_issued(plan: Plan) -> bool:
 def are_verified(plan: Plan) -> bool:
     """Whether API servers refuse a kubelet whose certificate the CA has not signed."""
     return plan.spec.kubelet.serving_certificates == "verified"
+
+
+def problems(spec: Spec, places: Iterable[Place]) -> list[Problem]:
+    """Names that no request can hold: OpenSSL makes some, and keeps to X.520's upper bounds."""
+    if spec.kubelet.serving_certificates == "self-signed":
+        return []
+    long: dict[str, str] = {}  # the first name of each pool of machines that are made
+    for place in places:
+        in_kubernetes = {"master", "worker"} & set(spec.pools[place.pool].roles)
+        if in_kubernetes and len(place.name) > _LONGEST:
+            path = f"pools.{place.pool}" if place.host is None else f"{place.path}.name"
+            long.setdefault(path, place.name)
+    text = (
+        f"characters, {_LONGEST} fit into the certificate that its kubelet serves with; take a "
+        f"shorter name, or set {PATH}: self-signed"
+    )
+    return [Problem(path, f"{name} has {len(name)} {text}") for path, name in long.items()]
 
 
 def addresses(nodes: Iterable[Node]) -> str:

@@ -227,7 +227,8 @@ def _vip(found: Changes) -> Wave:
         nodes=(*leaving, *masters, *only(holders, ["vip"])),
         checked="keepalived takes its configuration, its HAProxy listens at the address, and no "
         "machine has it that the others do not hear",
-        abort="the address where it is; fewer machines that can take it",
+        abort="the address where it is (while it moves between masters and load balancers: nowhere "
+        "until the next up, or this edit's revert, has ended); fewer machines that can take it",
     )
 
 
@@ -284,14 +285,20 @@ def downtime(before: Memory | None, plan: Plan, found: Changes) -> tuple[str, ..
 
 def _vip_away(before: Memory, plan: Plan) -> Iterator[str]:
     """Nobody has the VIP for a time: it moves to other machines, or its only one is made anew."""
-    then = {node.name for node in before.plan.holders} if before.plan else set()
-    now = {node.name for node in plan.holders}
-    if not then or not now:
+    then = _standing_by(before.plan) if before.plan else set()
+    now, anew = _standing_by(plan), set(membership.rebuilt(before, plan))
+    if not then or not now or (then & now) - anew:
         return
-    if not then & now:
+    if then <= anew:
+        yield f"the VIP {plan.vip} while {', '.join(sorted(then))} is made anew"
+    else:
         yield f"the VIP {plan.vip} for some seconds, while it moves to {', '.join(sorted(now))}"
-    elif now == then and now == now & set(membership.rebuilt(before, plan)):
-        yield f"the VIP {plan.vip} while {', '.join(sorted(now))} is made anew"
+
+
+def _standing_by(plan: Plan) -> set[str]:
+    """Who can have the VIP: a load balancer in maintenance cannot."""
+    resting = {node.name for node in plan.load_balancers if node.state != "active"}
+    return {node.name for node in plan.holders} - resting
 
 
 def _restarts(action: Action, what: str) -> bool:

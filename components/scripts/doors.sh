@@ -5,9 +5,9 @@
 without_vip() {
   if ! holds_vip; then return; fi
   systemctl disable -q --now keepalived
-  forget_vip
   rm -f "$ROOT/etc/kube-ha/vrrp.conf"
   forget_keys "$ROOT/etc/kube-ha/vrrp.conf"
+  forget_vip # by its files a run that was cut off goes on
   systemctl daemon-reload
   changes=$((changes + 1))
   log "keepalived stopped: this machine holds no virtual IP any more"
@@ -16,7 +16,9 @@ without_vip() {
 without_ingress() {
   if ! has_ingress; then return; fi
   systemctl disable -q --now kube-ha-ingress
-  forget_ingress
+  rm -rf "$ROOT/etc/kube-ha/ingress"
+  forget_keys "$ROOT/etc/kube-ha/ingress/"
+  forget_ingress # its unit last, as above
   systemctl daemon-reload
   changes=$((changes + 1))
   log "the ingress tier stopped here"

@@ -146,6 +146,28 @@ def test_preflight_finds_an_interface_that_is_too_small_for_the_packets_of_pods(
     assert ("raise its MTU, or lower network.mtu by 7450" in out) == small
 
 
+@pytest.mark.parametrize(
+    ("roles", "answer", "reached"),
+    [
+        ("worker", "", True),
+        ("worker", "connect: Connection refused", False),
+        ("loadbalancer", "", True),
+        ("loadbalancer", "connect: Connection refused", True),
+        ("loadbalancer", "connect: No route to host", False),
+    ],
+)
+def test_a_load_balancer_reaches_a_master_that_does_not_serve_yet(
+    shell: Shell,
+    roles: str,
+    answer: str,
+    reached: bool,  # noqa: FBT001 (a parameter of the table)
+) -> None:
+    shell.stub("timeout", f"printf '{answer}' >&2; exit {int(bool(answer))}")
+    code = "dials 10.0.0.11:6443 && echo reached"
+    out = shell.run(f"{{ {code}; }} || true", phase="preflight", values={"ROLES": roles})
+    assert ("reached" in out) == reached
+
+
 @pytest.mark.parametrize(("report", "looked"), [("0", False), ("1", True)])
 def test_preflight_of_our_own_node_looks_only_when_asked(
     shell: Shell,

@@ -66,6 +66,21 @@ def test_a_master_signs_what_its_kubelet_serves_with(master: Shell) -> None:
     assert not list(master.state.glob("identity*")), "a key was left behind"
 
 
+def test_the_longest_name_fits_and_no_longer_one(master: Shell) -> None:
+    names = {"NODE": "n" * 52}
+    issue(master, **names)
+    assert verified_name(master, "n" * 52)
+    code = 'new_key "$STATE/k"; new_request "$STATE/k" "server auth"'
+    longer = {**NODE, "SERVING_ADDRESS": "10.0.0.11", "NODE": "n" * 53}
+    assert "string too long" in master.run(code, phase="master", values=longer, fails=True)
+
+
+def verified_name(shell: Shell, name: str) -> bool:
+    words = ["openssl", "x509", "-noout", "-checkhost", name, "-in", str(serving(shell))]
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
+    return "does match" in done.stdout
+
+
 def test_one_that_is_right_stays(master: Shell) -> None:
     issue(master)
     before = serving(master).read_text()

@@ -198,6 +198,29 @@ def test_a_master_gives_it_up_with_the_ingress_tier(shell: Shell) -> None:
     assert away(shell).splitlines()[-1].endswith("changes=0")
 
 
+@pytest.mark.parametrize("first", [1, 2])
+def test_cut_off_it_goes_on_until_no_secret_is_left_nor_missed(shell: Shell, first: int) -> None:
+    """Cut off while it forgets the password, or the ingress tier's certificates."""
+    shell.stub("systemctl")
+    shell.stub("ip")
+    files = ("keepalived/keepalived.conf", "kube-ha/vrrp.conf", "kube-ha/ingress/shop.pem")
+    paths = [shell.root / "etc" / path for path in files]
+    paths.append(shell.root / "etc/systemd/system/kube-ha-ingress.service")
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{CONF}\n")
+    shell.state.mkdir(parents=True)
+    sums = [f"0123  {path}" for path in (*paths[1:3], "/etc/other")]
+    (shell.state / "pki.sums").write_text("\n".join(sums) + "\n")
+    cut = f"left={first}; forget_keys() {{ left=$((left - 1)); ((left > 0)) || exit 3; }}; main"
+    shell.run(cut, phase="vip-away", values={"VIP": "10.0.0.5:8443"}, fails=True)
+    if first == 2:  # the password was forgotten by then
+        (shell.state / "pki.sums").write_text("\n".join(sums[1:]) + "\n")
+    away(shell)
+    assert not [path for path in paths if path.exists()]
+    assert (shell.state / "pki.sums").read_text() == "0123  /etc/other\n"
+
+
 def test_nobody_goes_on_while_a_master_still_has_the_address(shell: Shell) -> None:
     shell.stub("ip", 'echo "2: eth0    inet 10.0.0.5/32 scope global eth0"')
     assert "the virtual IP 10.0.0.5 gone from this machine: not seen" in away(shell, fails=True)
@@ -220,7 +243,7 @@ NODE = {
 }
 MAIN = (
     "local_api() { echo haproxy; }; runtime() { echo containerd; }; kubelet() { echo kubelet; }\n"
-    'kernel() { echo kernel; }; cp() { :; }; mkdir -p home; put() { echo "put $2"; }; main'
+    'kernel() { echo kernel; }; cp() { :; }; mkdir -p home; put() { cat >/dev/null; echo "put $2"; }; main'
 )
 
 

@@ -141,6 +141,20 @@ def test_those_that_go_first_are_named_until_it_has_succeeded() -> None:
     assert membership.going_first(known(before), planned(died_while_joining)) == ("worker-3",)
 
 
+def test_of_load_balancers_nobody_takes_anything_out_but_what_they_were_before() -> None:
+    def with_edge(roles: list[str], generation: int = 1) -> dict[str, object]:
+        pool = {"roles": roles, "count": 1, "addressOffset": 60}
+        doors = {"frontDoors.vip": {"address": "10.92.0.5"}}
+        edge = {"roles": ["loadbalancer"], "count": 1}
+        edits = doors | {"pools.edge": edge, "pools.other": pool} | anew(generation, "other-1")
+        return lab(edits)
+
+    worker, balancer = known(with_edge(["worker"])), known(with_edge(["loadbalancer"]))
+    now = planned(with_edge(["loadbalancer"], 2))
+    assert [node.name for node in membership.taken_out_first(worker, now)] == ["other-1"]
+    assert membership.taken_out_first(balancer, now) == []
+
+
 OUT = "its etcd member and its Node are removed by those that stay"
 WORDS = [
     ("adopted", state(worker_1="lost"), ["leaving", OUT, "forget the machine, no SSH is tried"]),

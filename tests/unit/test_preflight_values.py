@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stacks import artifacts, desired
-from tests.unit.configs import adopted, planned
+from tests.unit.configs import adopted, host, planned
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,18 @@ def test_ports_of_the_roles_have_to_be_free() -> None:
     assert desired.preflight(plan, plan.masters[0], files)["PORTS"] == (
         "2379 2380 2381 3446 6443 10248 10249 10250 10256 10257 10259"
     )
+
+
+def test_a_load_balancer_dials_nothing_but_the_api() -> None:
+    pools = {
+        "pools.master.roles": ["master"],
+        "pools.etcd": {"roles": ["etcd"], "hosts": [host("etcd", 1)]},
+        "pools.edge": {"roles": ["loadbalancer"], "hosts": [host("edge", 1), host("edge", 2)]},
+    }
+    plan = planned(adopted(pools | {"frontDoors.vip": {"address": "192.0.2.5"}}))
+    files = artifacts.files(plan, "amd64")
+    peers = [desired.preflight(plan, node, files)["PEERS"] for node in plan.load_balancers]
+    assert peers == [" ".join(f"{node.address}:6443" for node in plan.masters)] * 2
 
 
 @pytest.mark.parametrize(

@@ -206,6 +206,35 @@ def test_the_only_master_needs_downtime_and_the_words_say_so() -> None:
     assert made(lab(), lab({"controlPlane.apiServerArgs": {"v": "3"}})).downtime == ()
 
 
+VIP = {"frontDoors.vip": {"address": "10.92.0.5"}}
+POOL = {**VIP, "pools.edge": {"roles": ["loadbalancer"], "count": 2}}
+AWAY = "the VIP 10.92.0.5:8443"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ({}, {}, ()),
+        ({}, {"edge-2": {"generation": 2}}, ()),
+        ({}, {"edge-1": {"state": "maintenance"}}, ()),
+        (
+            {"edge-1": {"state": "maintenance"}},
+            {"edge-1": {"state": "maintenance"}, "edge-2": {"generation": 2}},
+            (f"{AWAY} while edge-2 is made anew",),
+        ),
+        (
+            {},
+            {"edge-1": {"state": "maintenance"}, "edge-2": {"generation": 2}},
+            (f"{AWAY} for some seconds, while it moves to edge-2",),
+        ),
+    ],
+)
+def test_the_vip_is_away_where_nobody_who_stands_by_for_it_stays(
+    before: dict[str, object], after: dict[str, object], said: tuple[str, ...]
+) -> None:
+    assert made(lab({**POOL, "nodes": before}), lab({**POOL, "nodes": after})).downtime == said
+
+
 def test_what_was_allowed_is_the_first_thing_to_read() -> None:
     edit = {"network.backend": "host-gw", "allow": ["network-backend/host-gw"]}
     said = made(lab(), lab(edit))

@@ -116,6 +116,7 @@ BAD = [
     ({"pools.master.roles": ["etcd"]}, "pools", "no machine has role master; give it to a pool of at least 1, better 3 machines"),
     ({"pools.master.roles": ["master"]}, "pools", "no machine has role etcd; give it to a pool of at least 1, better 3 machines"),
     ({"pools.master.count": 9}, "pools", "9 etcd members are more than 7; use 3 or 5"),
+    ({"pools.worker": GONE, "pools/" + "w" * 51: {"roles": ["worker"], "count": 2}}, f"pools.{'w' * 51}", f"{'w' * 51}-1 has 53 characters, 52 fit into the certificate that its kubelet serves with; take a shorter name, or set kubelet.servingCertificates: self-signed"),
     ({"pools.worker.roles": []}, "pools.worker.roles", "is empty; give at least one of etcd, master, worker, loadbalancer"),
     ({"pools.worker.roles": ["worker", "worker"]}, "pools.worker.roles", "[worker, worker] names a role twice"),
     ({"pools.worker.roles": ["wroker"]}, "pools.worker.roles[0]", "\"wroker\" is not one of 'etcd', 'master', 'worker', 'loadbalancer'"),
@@ -167,6 +168,7 @@ BAD_ADOPTED = [
     ({"pools.worker.hosts.1.hostKey": host_key(101)}, "pools.worker.hosts[1].hostKey", "this key is taken by worker-1 (pools.worker.hosts[0])"),
     ({"pools.worker.hosts.1.address": "192.0.2.11"}, "pools.worker.hosts[1].address", "'192.0.2.11' is taken by master-1 (pools.master.hosts[0])"),
     ({"pools.worker.hosts.1.name": "worker-1"}, "pools.worker.hosts[1].name", "'worker-1' is taken by worker-1 (pools.worker.hosts[0])"),
+    ({"pools.worker.hosts.1.name": "w" * 53}, "pools.worker.hosts[1].name", f"{'w' * 53} has 53 characters, 52 fit into the certificate that its kubelet serves with; take a shorter name, or set kubelet.servingCertificates: self-signed"),
     ({"pools.worker.hosts.1.name": "worker_2"}, "pools.worker.hosts[1].name", "'worker_2' is no RFC 1123 label; use 1 to 63 of a-z, 0-9 and '-', not '-' at an end"),
     ({"pools.worker.hosts.1.address": "127.0.0.1"}, "pools.worker.hosts[1].address", "'127.0.0.1' is no address of a machine (loopback, multicast or reserved)"),
     ({"pools.worker.hosts.1.address": "224.0.0.5"}, "pools.worker.hosts[1].address", "'224.0.0.5' is no address of a machine (loopback, multicast or reserved)"),
@@ -198,6 +200,12 @@ def test_a_bad_config_of_adopted_machines_is_refused_with_its_path_and_the_way_o
     edits: dict[str, object], path: str, text: str
 ) -> None:
     assert problems(adopted(edits)) == [(path, text)]
+
+
+def test_names_that_fit_and_those_that_no_certificate_holds_are_no_problem() -> None:
+    load(adopted({"pools.worker.hosts.1.name": "w" * 52}))
+    self_signed = {"kubelet.servingCertificates": "self-signed"}
+    load(adopted(self_signed | {"pools.worker.hosts.1.name": "w" * 63}))
 
 
 def test_all_problems_come_at_once_those_across_fields_too() -> None:
