@@ -19,6 +19,8 @@ from tests.unit.configs import aws, gcp, planned
 Config = Callable[[Mapping[str, object]], dict[str, object]]
 Edits = Mapping[str, object]
 
+# Who is in the cluster under which address: by it kubelets get certificates.
+ADDRESSES = ["! prod-addon-serving-certificates-attempt", "~ prod-addon-serving-certificates"]
 GATE = ["! prod-acceptance-attempt", "~ prod-nodes", "~ prod-gate"]
 ZONES = ("europe-west3-a", "europe-west3-b", "europe-west3-c")
 OFF = {"machines.gcp.deletionProtection": False}
@@ -104,11 +106,11 @@ def test_what_a_provider_would_refuse_is_found(
 
 EDITS: list[tuple[Config, Edits, Edits, list[str]]] = [
     (gcp, {}, {"pools.worker.count": 3},
-     [*marked("+", "machine scripts preflight node join", ["worker-3"]), "+ prod-wave-2", "~ prod-join-token", *GATE]),
+     [*marked("+", "machine scripts preflight node join", ["worker-3"]), "+ prod-wave-2", "~ prod-join-token", *ADDRESSES, *GATE]),
     (aws, {}, {"pools.worker.count": 3},
-     [*marked("+", "machine scripts preflight node join", ["worker-3"]), "+ prod-wave-2", "~ prod-join-token", *GATE]),
+     [*marked("+", "machine scripts preflight node join", ["worker-3"]), "+ prod-wave-2", "~ prod-join-token", *ADDRESSES, *GATE]),
     (gcp, {"pools.worker.count": 3}, {"pools.worker.count": 2},
-     [*marked("-", "machine scripts preflight node join", ["worker-3"]), "- prod-wave-2", *GATE]),
+     [*marked("-", "machine scripts preflight node join", ["worker-3"]), "- prod-wave-2", *ADDRESSES, *GATE]),
     # Machines that are there keep what they were made of.
     (gcp, {}, {"pools.worker.machineType": "e2-standard-4", "pools.master.diskGib": 80, "pools.master.etcdDiskGib": 40}, []),
     (aws, {}, {"pools.worker.machineType": "m6i.xlarge", "pools.master.diskGib": 80, "pools.master.etcdDiskGib": 40}, []),

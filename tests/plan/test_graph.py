@@ -97,13 +97,22 @@ def test_the_gate_waits_for_no_worker(born: Run) -> None:
     assert [name for name in graph.before(gate) if "-worker-" in name] == []
 
 
+# Bytes. A worker's is what a thousand nodes multiply; a master and its member of etcd hold keys.
+WORKER_STATE, MASTER_STATE, CLUSTER_STATE = 25_000, 130_000, 105_000
+
+
 def test_state_stays_small(born: Run) -> None:
-    state = sum(
-        encode(resource.inputs).ByteSize() + encode(resource.outputs).ByteSize()
-        for resource in born.custom
-    )
-    nodes = len({r.name for r in born.custom if r.name.endswith("-node")})
-    assert state / nodes < 120_000  # bytes a node; masters hold keys, most nodes are no masters
+    names = {resource.name for resource in born.custom}
+    nodes = {name.removesuffix("-node") for name in names if name.endswith("-node")}
+    masters = {node for node in nodes if {f"{node}-master", f"{node}-etcd"} & names}
+    state = dict.fromkeys([*nodes, ""], 0)
+    for resource in born.custom:
+        named = re.sub("^([a-z]+)-pki-", r"\1-", resource.name)  # a certificate is its node's
+        owner = next((node for node in nodes if named.startswith(f"{node}-")), "")
+        state[owner] += encode(resource.inputs).ByteSize() + encode(resource.outputs).ByteSize()
+    assert state.pop("") < CLUSTER_STATE
+    assert max(state[node] for node in masters) < MASTER_STATE
+    assert max(state[node] for node in nodes - masters) < WORKER_STATE
 
 
 def test_masters_of_a_new_cluster_are_made_one_after_another(stacks: Stacks) -> None:
