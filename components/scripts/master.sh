@@ -115,9 +115,13 @@ change_master() {
 checks_kubelets() { grep -q 'kubelet-certificate-authority' "$CONFIG"; }
 kubelets_sum() { sha256sum </etc/kubernetes/pki/ca.crt; }
 expect_kubelets() {
-  local found
+  local found _
   if ! checks_kubelets || [[ $(remembered kubelets) == "$(kubelets_sum)" ]] || ! kubectl_admin get --raw /readyz >/dev/null 2>&1; then return; fi
-  found=$(unknown_kubelets /etc/kubernetes/pki/ca.crt | grep -v '(does not answer') || return 0
+  # A kubelet that just begins anew breaks a connection, and answers the next one.
+  for _ in 1 2 3; do
+    found=$(unknown_kubelets /etc/kubernetes/pki/ca.crt | grep -v '(does not answer') || return 0
+    sleep 5
+  done
   die "API servers would refuse $(wc -l <<<"$found") kubelet(s), so this one was not changed: $(head -n 5 <<<"$found" | paste -sd';')" "set kubelet.servingCertificates: issued and run pulumi up, so that they get one; see kubectl get csr, and journalctl -u kube-ha-approver on each master"
 }
 

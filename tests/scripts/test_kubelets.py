@@ -196,6 +196,13 @@ def test_an_api_server_that_would_refuse_kubelets_is_not_changed(master: Shell) 
     assert "set kubelet.servingCertificates: issued" in said
 
 
+def test_a_kubelet_that_begins_anew_meanwhile_is_asked_again(master: Shell) -> None:
+    master.stub("sleep", 'echo gone >"$PWD/begun"')
+    told = "[[ -e begun ]] && echo 'node-1 (does not answer)' || echo 'node-1 (reset by peer)'"
+    said = expect(master, f'"$({told})"')
+    assert said.count("asked") == 2
+
+
 def test_a_dead_kubelet_holds_up_no_api_server(master: Shell) -> None:
     assert expect(master, "'node-2 (does not answer at 1)'") == "asked\n"
 
