@@ -11,7 +11,7 @@ from tests.e2e.stack import Stack
 _RELOADS = 10
 _MOVES_WITHIN_MS = 5000
 # A client that dials a dead machine tries again after 1, 2 and 4 s: the third time it may be the next holder.
-SERVES_AGAIN_MS = 10_000
+_SERVES_AGAIN_MS = 10_000
 
 
 def assert_reloads_lose_nothing(stack: Stack, holders: Holders, door: str) -> None:
@@ -25,6 +25,16 @@ def assert_reloads_lose_nothing(stack: Stack, holders: Holders, door: str) -> No
     seen = load.seen()["API from outside"]
     assert seen.failed == 0, seen
     assert holders.moves()[-1] == holder.name
+
+
+def assert_served_again(load: Load) -> None:
+    """By the door, which refused everybody while it was away, and was back in time. Nowhere else was anything refused twice."""
+    for place, seen in load.seen().items():
+        assert (seen.lost, seen.stale) == (0, 0), f"{place}: {seen}"
+        assert max(seen.reads_gap_ms, seen.writes_gap_ms) <= _SERVES_AGAIN_MS, f"{place}: {seen}"
+        if place != "API from outside":
+            assert seen.failed_twice == 0, f"{place}: {seen}"
+    load.assert_etcd_safe()
 
 
 def away_ms(holders: Holders) -> int:

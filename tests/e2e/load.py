@@ -183,7 +183,7 @@ class Load:
             if longest_gap_ms is not None:
                 gap = max(seen.reads_gap_ms, seen.writes_gap_ms)
                 assert gap <= longest_gap_ms, f"{place}: {seen}"
-        self._assert_etcd_safe()
+        self.assert_etcd_safe()
 
     def assert_served_again(self, *, within_ms: int) -> None:
         """For what nobody announces, as a power cut: what was in hand with it may fail twice, and nothing more."""
@@ -192,9 +192,10 @@ class Load:
             assert seen.failed_twice <= 1, f"{place}: {seen}"
             gap = max(seen.reads_gap_ms, seen.writes_gap_ms)
             assert gap <= within_ms, f"{place}: {seen}"
-        self._assert_etcd_safe()
+        self.assert_etcd_safe()
 
-    def _assert_etcd_safe(self) -> None:
+    def assert_etcd_safe(self) -> None:
+        """Its members had a quorum at every look, and changed one at a time."""
         looks = members.looks(self._looking.lines)
         assert len(looks) > 5, f"{len(looks)} looks at the members"
         problems = members.problems(looks)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e import config
-from tests.e2e.doors import SERVES_AGAIN_MS, away_ms
+from tests.e2e.doors import assert_served_again, away_ms
 from tests.e2e.holders import Holders
 from tests.e2e.load import Load
 from tests.e2e.stack import Stack
@@ -53,7 +53,7 @@ def test_haproxy_that_dies_on_the_holder(stack: Stack, holders: Holders) -> None
         time.sleep(8)
         assert holders.moves() == [*before, moved_to]
     stack.measured(f"HAProxy of the holder stopped: VIP away for {away_ms(holders)} ms")
-    load.assert_served_again(within_ms=SERVES_AGAIN_MS)
+    assert_served_again(load)
 
 
 def test_machine_that_dies_while_it_holds_it(stack: Stack, holders: Holders) -> None:
@@ -63,7 +63,7 @@ def test_machine_that_dies_while_it_holds_it(stack: Stack, holders: Holders) -> 
         holder.kill()
         moved_to = holders.wait_for_one(but=holder.name)
         time.sleep(3)
-    load.assert_served_again(within_ms=SERVES_AGAIN_MS)
+    assert_served_again(load)
     holder.start()
     holders.watch(holder)
     stack.wait_healthy(NODES)

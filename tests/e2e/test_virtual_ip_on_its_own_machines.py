@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e import config
 from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.doors import SERVES_AGAIN_MS, assert_reloads_lose_nothing, away_ms
+from tests.e2e.doors import assert_reloads_lose_nothing, assert_served_again, away_ms
 from tests.e2e.holders import Holders
 from tests.e2e.load import Load
 from tests.e2e.stack import Stack
@@ -69,7 +69,7 @@ def test_a_holder_that_dies_is_replaced_and_takes_it_from_nobody_when_it_returns
         holder.kill()
         moved_to = holders.wait_for_one(but=holder.name)
         time.sleep(3)
-    load.assert_served_again(within_ms=SERVES_AGAIN_MS)
+    assert_served_again(load)
     holder.start()
     holders.watch(holder)
     wait_for(
@@ -120,7 +120,7 @@ def test_the_holder_is_made_anew_and_two_never_had_it(stack: Stack, holders: Hol
             holders.holds()  # the machine is deleted, and what it saw with it
             time.sleep(0.5)
         assert update.end() == 0, update.tail()
-    load.assert_served_again(within_ms=SERVES_AGAIN_MS)
+    assert_served_again(load)
     (other,) = set(EDGES) - {holder}
     time.sleep(3)
     assert holders.moves() == [*before, other]
