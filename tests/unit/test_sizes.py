@@ -59,10 +59,10 @@ def labelled(nodes: int) -> Config:
 
 
 def named(nodes: int) -> Config:
-    """Workers whose names do not count on."""
+    """Workers whose names do not count on, as long as names may be."""
     hosts = [
         host("worker", 1000 + number)
-        | {"name": f"{'w' * 50}{number:03}x", "address": f"198.51.100.{number}"}
+        | {"name": f"{'w' * 48}{number:03}x", "address": f"198.51.100.{number}"}
         for number in range(1, nodes + 1)
     ]
     return adopted({"pools.worker.hosts": hosts})
