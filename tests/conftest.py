@@ -1,4 +1,4 @@
-"""What all tests share: tests marked `lab` are skipped, with the reason, where machines cannot be made."""
+"""What all tests share: tests marked `lab` are skipped, with the reason, where machines cannot be made; long files come first."""
 
 from __future__ import annotations
 
@@ -14,6 +14,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     # Before fixtures: those of a story make a whole cluster.
     if item.get_closest_marker("lab") and _obstacle():
         pytest.skip(f"no lab machines on this computer: {_obstacle()}")
+
+
+# Files whose tests take minutes, the longest first: a tier is as long as what begins last.
+_LONG = (
+    *("test_restore.py", "test_api_name.py", "test_phases.py", "test_day_2.py", "test_clouds.py"),
+    *("test_killed.py", "test_edits.py", "test_object_store.py", "test_failures.py"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    order = {name: place for place, name in enumerate(_LONG)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))
 
 
 @functools.cache

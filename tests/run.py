@@ -161,7 +161,8 @@ def _run(name: str, path: Path, *, place: str) -> Result:
     if name in TIERS:
         # Most of these tests wait for processes and clocks, not for the cores of a small CI machine. Those of one file
         # stay with one process: they may share machines.
-        options += ["-n", "4", "--dist", "loadfile"]
+        # In the order of tests/conftest.py.
+        options += ["-n", "4", "--dist", "loadfile", "--no-loadscope-reorder"]
     else:
         # Stories take minutes: every engine run and every measure is a line of its own.
         options += ["-v", "--maxfail=3", "-o", "log_cli=true", "-o", "log_cli_level=INFO"]
