@@ -140,13 +140,13 @@ kubelets_known() {
   return 1
 }
 kubelets_served() {
-  local names bad
+  local names silent
   names=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}') || return 1
   awk 'NF {print "url = \"http://localhost/api/v1/nodes/" $1 "/proxy/healthz\"\noutput = /dev/null"}' <<<"$names" >"$STATE/kubelets.urls"
-  timeout 300 curl -sS --parallel --parallel-max 20 --max-time 15 --unix-socket "$SOCKET" -w '%{http_code} %{url_effective}\n' -K "$STATE/kubelets.urls" >"$STATE/kubelets.answers" 2>/dev/null || true # each line tells its own; the meter of --parallel is no answer
-  bad=$(awk '$1 != 200 {print $2; exit}' "$STATE/kubelets.answers")
-  if [[ -z $bad ]]; then return; fi
-  printf '%d of %d do not, one says: %s\n' "$(awk '$1 != 200' "$STATE/kubelets.answers" | wc -l)" "$(wc -l <<<"$names")" "$(curl -sS --max-time 15 --unix-socket "$SOCKET" "$bad" 2>&1 | tr '\n' ' ' | cut -c 1-300)"
+  timeout 300 curl -sS --parallel --parallel-max 20 --max-time 15 --unix-socket "$SOCKET" -w '%{http_code} %{url_effective}\n' -K "$STATE/kubelets.urls" >"$STATE/kubelets.answers" 2>/dev/null || true # who is not among those that answered is asked for again
+  silent=$(comm -23 <(sed -n 's/^url = "\(.*\)"$/\1/p' "$STATE/kubelets.urls" | sort) <(awk '$1 == 200 {print $2}' "$STATE/kubelets.answers" | sort))
+  if [[ -z $silent ]]; then return; fi
+  printf '%d of %d do not, one says: %s\n' "$(wc -l <<<"$silent")" "$(wc -l <<<"$names")" "$(curl -sS --max-time 15 --unix-socket "$SOCKET" "${silent%%$'\n'*}" 2>&1 | tr '\n' ' ' | cut -c 1-300)"
   return 1
 }
 every_api_server_asks() {
