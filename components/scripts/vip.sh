@@ -39,9 +39,7 @@ mine() { [[ $(ip -o -4 addr show) == *" ${VIP%:*}/"* ]]; }
 # is taken out of the config, say. By the hardware address, for the virtual one tells nothing.
 left_by_others() {
   local holder peer at
-  if mine; then return; fi
-  ip neigh flush to "${VIP%:*}" dev "$INTERFACE" >/dev/null 2>&1 || true # what is known may be of the holder before
-  holder=$(hardware_of "${VIP%:*}" "${VIP##*:}")
+  holder=$(held_elsewhere)
   if [[ -z $holder ]]; then return; fi
   for peer in $PEERS; do
     at=$(hardware_of "$peer" 22)
@@ -49,6 +47,12 @@ left_by_others() {
   done
   echo "the machine with hardware address $holder has it, and is none of ${PEERS:-those that stand by}"
   return 1
+}
+# The hardware address of another machine that answers for it; empty where none does: then it is away, and nothing else is asked about it.
+held_elsewhere() {
+  if mine; then return; fi
+  ip neigh flush to "${VIP%:*}" dev "$INTERFACE" >/dev/null 2>&1 || true # what is known may be of the holder before
+  hardware_of "${VIP%:*}" "${VIP##*:}"
 }
 hardware_of() {                                           # hardware_of ADDRESS PORT: empty where nobody answers for the address
   timeout 2 bash -c "</dev/tcp/$1/$2" 2>/dev/null || true # a port that is closed is an answer too
@@ -82,21 +86,14 @@ validated() { # validated FILE: keepalived itself takes it for right; a running 
   answer=$(keepalived -t -f "$1" 2>&1) || die "keepalived refuses its new configuration, the running one stays: $(tail -n 3 <<<"$answer")" "report this configuration: $1"
 }
 
-# Whether any machine answers for it. Where none does, the address is away, and nothing else is asked about it.
-taken() {
-  if mine; then return 1; fi
-  ip neigh flush to "${VIP%:*}" dev "$INTERFACE" >/dev/null 2>&1 || true # what is known may be of the holder before
-  [[ -n $(hardware_of "${VIP%:*}" "${VIP##*:}") ]]
-}
-
 main() {
-  local new=${KEEPALIVED%/*}/.kube-ha.conf.new is_taken=0
+  local new=${KEEPALIVED%/*}/.kube-ha.conf.new taken=""
   own
   refuse_wrong_machine
   wait_for 30 "HAProxy listening at $VIP" listens
   if [[ -n ${GENERATION_HERE:-} && ${RESTING:-} != 1 ]]; then wait_for 60 "$NODE among those that may hold the virtual IP" listed; fi
-  if ! systemctl is-active -q keepalived && taken; then is_taken=1; fi
-  if ((is_taken)); then refuse_taken; fi
+  if ! systemctl is-active -q keepalived; then taken=$(held_elsewhere); fi
+  if [[ -n $taken ]]; then refuse_taken; fi
   mkdir -p "${KEEPALIVED%/*}"
   put 755 "$CHECK" <"$here/vip-check.sh"
   printf '%s\n' "$KEEPALIVED_CONF" >"$new"
@@ -109,7 +106,7 @@ main() {
     rest
     return
   fi
-  if ((is_taken)); then wait_for 60 "the virtual IP ${VIP%:*} given up by others than those that stand by" left_by_others; fi
+  if [[ -n $taken ]]; then wait_for 60 "the virtual IP ${VIP%:*} given up by others than those that stand by" left_by_others; fi
   settle reload keepalived.service "$KEEPALIVED" "$DROPIN" "$SECRET"
   finish
 }
