@@ -234,13 +234,14 @@ purge() {
 
 # The images are shared by all checkouts: a tag taken away under another's lab would stop its next machine.
 forget_images() {
-  local others images
+  local others image images
   others=$(engine ps --all --quiet --filter label=kube-ha.lab)
   if [[ -n $others ]]; then
     echo "machine images stay: another checkout's lab runs from them"
     return
   fi
-  mapfile -t images < <(engine images --format '{{.Repository}}:{{.Tag}}' "$LAB_IMAGE")
+  # The second one is what tests make of it for machines that boot as in a cloud.
+  mapfile -t images < <(for image in "$LAB_IMAGE-cloud" "$LAB_IMAGE"; do engine images --format '{{.Repository}}:{{.Tag}}' "$image"; done)
   if ((${#images[@]})); then engine rmi "${images[@]}" >/dev/null || echo "machine images stay: a container uses them"; fi
 }
 
