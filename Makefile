@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 S = $(or $(STACK),dev)
-.PHONY: help setup python engine dev plan preview up outputs unseal stacks status drift verify backup restore preflight cloud-acceptance bundle clean fmt check test fuzz e2e bench
+.PHONY: help setup python engine dev plan preview up outputs unseal stacks status drift verify backup restore preflight tunnel cloud-acceptance bundle clean fmt check test fuzz e2e bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,8 +54,11 @@ restore: engine ## etcd of STACK anew, by SNAPSHOT=file (store:latest) or FROM=n
 preflight: python ## look at every machine of STACK (dev) and list all its problems; changes nothing
 	@bash ci/ssh-key.sh $(PY) -m operations.preflight $(S)
 
-cloud-acceptance: engine ## steps of a throwaway cluster on PROVIDER (gcp, aws); done with SPEND_MONEY=1, PROJECT, SSH_FROM; DOMAIN and ZONE for DNS; FROM=step
-	@$(PY) -m operations.cloud_acceptance $(PROVIDER) $(if $(PROJECT),--project "$(PROJECT)") $(if $(SSH_FROM),--ssh-from "$(SSH_FROM)") $(if $(DOMAIN),--domain "$(DOMAIN)") $(if $(ZONE),--zone "$(ZONE)") $(if $(SPEND_MONEY),--spend-money) $(if $(FROM),--from "$(FROM)")
+tunnel: python ## hold the tunnel to the bastion of STACK, for machines of clouds with access: tunnel; until Ctrl-C
+	@$(PY) -m operations.tunnel $(S)
+
+cloud-acceptance: engine ## steps of a throwaway cluster on PROVIDER (gcp, aws); done with SPEND_MONEY=1, PROJECT, SSH_FROM; TUNNEL=1; DOMAIN and ZONE for DNS; FROM=step
+	@$(PY) -m operations.cloud_acceptance $(PROVIDER) $(if $(PROJECT),--project "$(PROJECT)") $(if $(SSH_FROM),--ssh-from "$(SSH_FROM)") $(if $(TUNNEL),--tunnel) $(if $(DOMAIN),--domain "$(DOMAIN)") $(if $(ZONE),--zone "$(ZONE)") $(if $(SPEND_MONEY),--spend-money) $(if $(FROM),--from "$(FROM)")
 
 bundle: setup ## the air-gap bundle of the pinned versions
 	@$(PY) -m artifacts.bundle --link .local/bundle

@@ -34,7 +34,8 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     folder = given.to or _FOLDER / given.stack
     try:
-        found = stack.read(given.stack, applied=True, whole=False)
+        machines = not given.list and not given.snapshot
+        found = stack.read(given.stack, applied=True, whole=False, connects=machines)
         if given.list:
             print("\n".join(object_store.of(found, given.stack).names()))
         elif given.snapshot:

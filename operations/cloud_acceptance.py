@@ -77,8 +77,13 @@ def steps(provider: str, zone: Mapping[str, object] | None = None) -> tuple[Step
     )
 
 
-def config(provider: str, given: Mapping[str, object]) -> dict[str, object]:
-    """The config of the throwaway stack: the example, small, with what the account needs."""
+def config(
+    provider: str, given: Mapping[str, object], *, tunnel: bool = False
+) -> dict[str, object]:
+    """The config of the throwaway stack: the example, small, with what the account needs.
+
+    Behind a `tunnel` those networks that SSH would come from are those of API clients alone.
+    """
     text = (_EXAMPLES / f"{provider}.yaml").read_text()
     found: dict[str, dict[str, object]] = yaml.safe_load(text)["config"]
     raw: dict[str, object] = {key.removeprefix(PREFIX): value for key, value in found.items()}
@@ -86,6 +91,10 @@ def config(provider: str, given: Mapping[str, object]) -> dict[str, object]:
     machines = {f"machines.{provider}.{key}": value for key, value in given.items()}
     for path, value in {**first, **machines}.items():
         edit(raw, path, value)
+    if tunnel:
+        said = found["kube-ha:machines"][provider]
+        if isinstance(said, dict):
+            said |= {"access": "tunnel", "apiFrom": said.pop("sshFrom")}
     return raw
 
 
@@ -108,6 +117,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("provider", choices=("gcp", "aws"))
     parser.add_argument("--project", help="project ID at Google")
     parser.add_argument("--ssh-from", metavar="CIDR", help="network that you come from")
+    parser.add_argument("--tunnel", action="store_true", help="no public SSH: access tunnel")
     parser.add_argument("--domain", help="domain of a public DNS zone that is there, to try names")
     parser.add_argument("--zone", help="its name at Google, its ID on AWS")
     parser.add_argument("--spend-money", action="store_true", help="do it; it costs something")
@@ -116,10 +126,13 @@ def main(arguments: list[str]) -> int:
     stack = f"acceptance-{said.provider}"
     given = {"project": said.project} if said.project else {}
     given |= {"sshFrom": [said.ssh_from]} if said.ssh_from else {}
-    raw = config(said.provider, given)
+    raw = config(said.provider, given, tunnel=said.tunnel)
     if bool(said.domain) != bool(said.zone):
         parser.error("--domain and --zone go together")
     zone = {"domain": said.domain, "id": said.zone} if said.zone else None
+    if said.tunnel:
+        # It reads the stack file, which the first step writes.
+        print(f"Once step 1 is done, run in another terminal: make tunnel STACK={stack}\n")
     for number, step in enumerate(steps(said.provider, zone), start=1):
         for path, value in step.edit.items():
             edit(raw, path, value)

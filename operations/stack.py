@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from components import tunnel
 from operations import machine
 from operations.engine import Engine, StackError
 from operations.machine import Hop, Target
-from stacks import stack_file, text
+from stacks import clouds, stack_file, text
 from stacks.plan import Node, Plan, plan
 from stacks.spec import SpecError, load
 from stacks.stack_file import StackFileError
@@ -36,12 +37,13 @@ class Stack:
         }
 
 
-def read(name: str, *, applied: bool, whole: bool = True) -> Stack:
+def read(name: str, *, applied: bool, whole: bool = True, connects: bool = True) -> Stack:
     """The stack of Pulumi.<name>.yaml.
 
     `applied`: there has to be a cluster; without it adopted machines are found by the config alone.
     `whole`: every machine of the config has to be there; without it some may lack a target, for
-    they are still to be made. Raises StackError.
+    they are still to be made. `connects`: machines will be asked, so the tunnel to them has to be
+    there, where they are behind one. Raises StackError.
     """
     wanted = plan_of(name)
     by_config = {
@@ -61,6 +63,8 @@ def read(name: str, *, applied: bool, whole: bool = True) -> Stack:
             f"{', '.join(missing)}: in Pulumi.{name}.yaml, but not in the stack\n"
             f"  do: pulumi up --stack {name}"
         )
+    if connects and clouds.in_cloud(wanted.spec):
+        _see_tunnel(name, targets)
     cluster_id = str(outputs.get("clusterId") or engine.cluster_id())
     return Stack(
         plan=wanted,
@@ -70,6 +74,16 @@ def read(name: str, *, applied: bool, whole: bool = True) -> Stack:
         backup_key=str(outputs.get("backupKey") or ""),
         kubeconfig=str(outputs.get("kubeconfig") or ""),
     )
+
+
+def _see_tunnel(name: str, targets: Mapping[str, Target]) -> None:
+    bastions = (target.bastion for target in targets.values() if target.bastion)
+    for port in {hop.port for hop in bastions if hop.address == clouds.LOCAL}:
+        if not tunnel.listens(port):
+            raise StackError(
+                f"nothing listens at {clouds.LOCAL}:{port}, through which machines are reached\n"
+                f"  do: make tunnel STACK={name}, in another terminal, and leave it running"
+            )
 
 
 def plan_of(name: str) -> Plan:

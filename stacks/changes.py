@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from stacks import arrivals, certificates, desired, front_door_words, memory, rotation, versions
+from stacks import (
+    arrivals,
+    certificates,
+    clouds,
+    desired,
+    front_door_words,
+    memory,
+    rotation,
+    versions,
+)
 from stacks.actions import Action, Kind, NodeChange
 from stacks.effects import (
     CERTIFICATES,
@@ -113,7 +122,7 @@ def _changed(node: Node, actions: tuple[Action, ...]) -> NodeChange:
 
 def _of_existing(then: Plan, plan: Plan, node: Node, drift: _Drift) -> Iterator[Action]:
     old = then.node(node.name)
-    if old.ssh != node.ssh:
+    if old.ssh != node.ssh or clouds.way_in(then.spec) != clouds.way_in(plan.spec):
         yield Action(phase="node", text=f"{CONNECTION.what}: {CONNECTION.then}")
     yield from _versions(then, plan, node)
     yield from _client(then, plan, node)

@@ -9,10 +9,11 @@ from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
 from stacks import clouds, inventory, ports
+from stacks.cloud_settings import DEFAULT_BASTION_IMAGE, DEFAULT_TUNNEL_PORT
 from stacks.problems import Problem
 
 if TYPE_CHECKING:
-    from stacks.cloud_settings import AwsSpec, GcpSpec
+    from stacks.cloud_settings import AwsSpec, CloudSpec, GcpSpec
     from stacks.inventory import Place
     from stacks.spec import PoolSpec, Spec
 
@@ -62,13 +63,32 @@ def _elsewhere(spec: Spec) -> Iterator[Problem]:
 
 
 def _access(spec: Spec) -> Iterator[Problem]:
-    cloud, provider = clouds.settings(spec), spec.machines.provider
-    if cloud is not None and not cloud.ssh_from:
-        text = "is empty; name the networks that you and the CI system come from"
-        yield Problem(f"machines.{provider}.sshFrom", text)
+    cloud, where = clouds.settings(spec), f"machines.{spec.machines.provider}"
+    if cloud is not None:
+        yield from _way_in(cloud, where)
     if spec.network.plugin == "flannel" and spec.network.backend == "host-gw":
         text = "host-gw needs one layer 2, which no network of a cloud is; use vxlan"
         yield Problem("network.backend", text)
+
+
+def _way_in(cloud: CloudSpec, where: str) -> Iterator[Problem]:
+    if cloud.access != "tunnel":
+        if not cloud.ssh_from:
+            text = "is empty; name the networks that you and the CI system come from"
+            yield Problem(f"{where}.sshFrom", text)
+        if cloud.tunnel_port != DEFAULT_TUNNEL_PORT:
+            text = f"is for access tunnel, and access is {cloud.access}; leave it out"
+            yield Problem(f"{where}.tunnelPort", text)
+        return
+    if cloud.ssh_from:
+        text = "lets nobody in: with access tunnel there is no SSH from outside; leave it out"
+        yield Problem(f"{where}.sshFrom", text)
+    if cloud.api_load_balancer == "external" and not cloud.api_from:
+        text = (
+            "is missing: without sshFrom nobody would reach the external load balancer; name the "
+            "networks that clients come from, and the one that runs pulumi"
+        )
+        yield Problem(f"{where}.apiFrom", text)
 
 
 def _pools(spec: Spec) -> Iterator[Problem]:
@@ -210,11 +230,15 @@ def _gcp(gcp: GcpSpec) -> Iterator[Problem]:
 
 def _aws(spec: Spec, aws: AwsSpec) -> Iterator[Problem]:
     image = aws.image
-    if not image.startswith("ami-") and not re.match(
-        r"([0-9]{12}|amazon|self|aws-marketplace)/", image
-    ):
-        text = f"{image} names no owner of images; write 12 digits, amazon or self before the '/'"
-        yield Problem("machines.aws.image", text)
+    for key, name in (("image", image), ("bastionImage", aws.bastion_image)):
+        if not name.startswith("ami-") and not re.match(
+            r"([0-9]{12}|amazon|self|aws-marketplace)/", name
+        ):
+            text = f"{name} names no owner of images; write 12 digits, amazon or self before '/'"
+            yield Problem(f"machines.aws.{key}", text)
+    if aws.access != "tunnel" and aws.bastion_image != DEFAULT_BASTION_IMAGE:
+        text = f"is for access tunnel, and access is {aws.access}; leave it out"
+        yield Problem("machines.aws.bastionImage", text)
     arches = {pool.arch for pool in spec.pools.values()}
     if image.startswith("ami-") and len(arches) > 1:
         text = f"{image} is for one architecture, and pools have two; write owner/prefix"
@@ -230,7 +254,9 @@ def _aws(spec: Spec, aws: AwsSpec) -> Iterator[Problem]:
             )
             yield Problem(f"{path}.id", f"{what}; give both or none")
         public = said.public_cidr is not None or said.public_id is not None
-        if not public and (aws.access == "bastion" or aws.api_load_balancer == "external"):
+        # In a VPC that is there the way out, by which SSM's agent is reached too, is its owner's.
+        ours = aws.access == "bastion" or (aws.access == "tunnel" and aws.vpc_id is None)
+        if not public and (ours or aws.api_load_balancer == "external"):
             key = "publicId" if aws.vpc_id else "publicCidr"
             text = "is missing; NAT, bastion and external load balancer stand in a public subnet"
             yield Problem(f"{path}.{key}", text)

@@ -30,9 +30,30 @@ def warnings_of(before: Memory | None, plan: Plan) -> list[Problem]:
             stale.setdefault(node.pool, []).append(node.name)
     text = "another machine type or disk is for machines still to be made; until their generation "
     return [
-        Problem(f"pools.{pool}", f"{text}is raised {_some(names)} stay as they are")
-        for pool, names in sorted(stale.items())
+        *_way_in(then, plan),
+        *(
+            Problem(f"pools.{pool}", f"{text}is raised {_some(names)} stay as they are")
+            for pool, names in sorted(stale.items())
+        ),
     ]
+
+
+def _way_in(then: Plan, plan: Plan) -> Iterator[Problem]:
+    """Another way to the machines, while nothing of it shows on them."""
+    was, now = clouds.of_plan(then), clouds.of_plan(plan)
+    where = f"machines.{plan.spec.machines.provider}"
+    if now.access == "tunnel" and was.access != "tunnel":
+        yield Problem(
+            f"{where}.access",
+            f"every machine is reached through {clouds.way_in(plan.spec)} from now on: run "
+            "`make tunnel` beside this up, and whenever machines are to be reached",
+        )
+    if clouds.api_clients(was) and not clouds.api_clients(now):
+        listed = ", ".join(clouds.api_clients(was))
+        yield Problem(
+            f"{where}.apiFrom",
+            f"is empty, and there is no sshFrom any more: the API is closed to {listed}",
+        )
 
 
 def _kept(then: Plan, plan: Plan) -> Iterator[tuple[Node, Node]]:

@@ -22,21 +22,35 @@ from stacks.fields import (
 )
 
 DiskGib = Annotated[int, Field(ge=10, le=16000)]
+DEFAULT_TUNNEL_PORT = 20022
+# By Canonical; the agent of SSM is part of it, as a snap.
+DEFAULT_BASTION_IMAGE = "099720109477/ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04"
 
 
 class CloudSpec(Section):
     """What both clouds have in common."""
 
-    access: Literal["bastion", "public"] = Field(
+    access: Literal["bastion", "tunnel", "public"] = Field(
         "bastion",
         description="bastion: machines have no public address, a jump host and NAT are made; "
+        "tunnel: the jump host has none either, `make tunnel` leads to it (IAP, SSM); "
         "public: each has a static one",
     )
+    tunnel_port: int = Field(
+        DEFAULT_TUNNEL_PORT,
+        ge=1024,
+        le=65535,
+        description="with access tunnel: port of 127.0.0.1 at which `make tunnel` listens",
+    )
     ssh_from: tuple[Cidr, ...] = Field(
-        description="networks from which SSH to the bastion, or to public machines, is let in"
+        (),
+        description="networks from which SSH to the bastion, or to public machines, is let in; "
+        "needed, but with access tunnel refused",
     )
     api_from: tuple[Cidr, ...] = Field(
-        (), description="networks outside from which the API is let in; default: those of sshFrom"
+        (),
+        description="networks outside from which the API is let in; default: those of sshFrom, "
+        "none with access tunnel",
     )
     node_ports_from: tuple[Cidr, ...] = Field(
         (), description="networks outside from which NodePorts are let in; default: none"
@@ -119,6 +133,11 @@ class AwsSpec(CloudSpec):
         "136693071363/debian-12",
         description="owner/prefix of AMI names, which go on -amd64- or -arm64-, and of which the "
         "newest is read when a machine is made; or ami-...; the owner here is Debian",
+    )
+    bastion_image: ImageName = Field(
+        DEFAULT_BASTION_IMAGE,
+        description="with access tunnel: the same for the bastion, with the agent of SSM; the "
+        "owner here is Canonical",
     )
     machine_type: InstanceType = Field("m6i.large", description="instance type, a Nitro one")
     disk_type: Literal["gp3", "io2"] = Field("gp3", description="boot disks")

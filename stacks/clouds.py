@@ -26,8 +26,15 @@ Balancer = Literal["none", "internal", "external"]
 
 USER = "ops"  # made by cloud-init; may sudo
 DATA = "/var/lib/kube-ha"  # where the disk of machines with etcd is mounted
+LOCAL = "127.0.0.1"  # where a tunnel to the bastion begins
 FIRST_OFFSET = 6  # addresses below are the provider's, the bastion's and the load balancer's
 _BASTION_OFFSET, _BALANCER_OFFSET = 4, 5
+# Another than the bastion's: with a change of access both are there for a time. At Google the first
+# two are taken, on AWS the first four.
+_GCP_TUNNEL_OFFSET, _AWS_TUNNEL_OFFSET = 3, 4
+# From where IAP comes (Google Cloud, "Using IAP for TCP forwarding"). SSM's agent on the bastion
+# dials out, and then itself: there nothing is let in.
+_IAP = "35.235.240.0/20"
 _NODE_PORTS = (30000, 32767)  # kube-apiserver's default
 _VXLAN_PORT = 8472
 _SSH_PORT = 22
@@ -105,10 +112,35 @@ def balancer_addresses(spec: Spec) -> tuple[str, ...]:
     return ()
 
 
-def bastion_address(plan: Plan) -> str:
-    """Inner address of the bastion; on AWS it is the provider's choice."""
-    cloud = plan.spec.machines.gcp
-    return nth(cloud.cidr, _BASTION_OFFSET) if cloud else ""
+def bastion_address(plan: Plan) -> str | None:
+    """Inner address of the bastion; None: the provider's choice."""
+    spec = plan.spec
+    tunnel = of_plan(plan).access == "tunnel"
+    if spec.machines.gcp:
+        return nth(spec.machines.gcp.cidr, _GCP_TUNNEL_OFFSET if tunnel else _BASTION_OFFSET)
+    network = subnet(spec, zones(spec)[0])
+    return nth(str(network), _AWS_TUNNEL_OFFSET) if tunnel and network else None
+
+
+def bastion_name(cloud: CloudSpec) -> str:
+    """What the bastion is called behind the cluster's name.
+
+    That of a tunnel is another machine: a change of access makes it before the old one goes.
+    """
+    return "tunnel" if cloud.access == "tunnel" else "bastion"
+
+
+def way_in(spec: Spec) -> str:
+    """How machines of a cloud are reached over SSH; empty where they are in none."""
+    cloud = settings(spec)
+    if cloud is None:
+        return ""
+    return f"{LOCAL}:{cloud.tunnel_port}" if cloud.access == "tunnel" else cloud.access
+
+
+def api_clients(cloud: CloudSpec) -> tuple[str, ...]:
+    """Networks outside from which the API is let in."""
+    return cloud.api_from or cloud.ssh_from
 
 
 def zones(spec: Spec) -> tuple[str, ...]:
@@ -165,11 +197,9 @@ def rules(plan: Plan, *, health_checks: tuple[str, ...] = ()) -> tuple[Rule, ...
     etcd = (ports.ETCD_CLIENT_PORT, ports.ETCD_PEER_PORT)
     api, node_ports = (ports.API_PORT,) * 2, _node_ports(plan.spec)
     ssh, vxlan = (_SSH_PORT,) * 2, (_VXLAN_PORT,) * 2
-    let_in = cloud.api_from or cloud.ssh_from
     found = [
         Rule(name="etcd", protocol="tcp", ports=etcd, to="etcd", groups=("etcd", "master")),
         Rule(name="api", protocol="tcp", ports=api, to="master", groups=("node",)),
-        Rule(name="api-clients", protocol="tcp", ports=api, to="master", ranges=let_in),
         Rule(name="kubelet", protocol="tcp", ports=(10250,) * 2, to="node", groups=("master",)),
         Rule(name="node-ports", protocol="tcp", ports=node_ports, to="node", groups=("node",)),
         Rule(name="node-ports-udp", protocol="udp", ports=node_ports, to="node", groups=("node",)),
@@ -184,17 +214,22 @@ def rules(plan: Plan, *, health_checks: tuple[str, ...] = ()) -> tuple[Rule, ...
         found.append(
             Rule(name="etcd-door", protocol="tcp", ports=client, to="etcd", groups=("node",))
         )
-    if cloud.access == "bastion":
-        found += [
-            Rule(name="ssh", protocol="tcp", ports=ssh, to="machine", groups=("bastion",)),
-            Rule(
-                name="ssh-bastion", protocol="tcp", ports=ssh, to="bastion", ranges=cloud.ssh_from
-            ),
-        ]
-    else:
+    if clients := api_clients(cloud):
+        found.append(
+            Rule(name="api-clients", protocol="tcp", ports=api, to="master", ranges=clients)
+        )
+    if cloud.access == "public":
         found.append(
             Rule(name="ssh", protocol="tcp", ports=ssh, to="machine", ranges=cloud.ssh_from)
         )
+    else:
+        found.append(Rule(name="ssh", protocol="tcp", ports=ssh, to="machine", groups=("bastion",)))
+    outside_of = {"bastion": cloud.ssh_from}
+    if plan.spec.machines.provider == "gcp":
+        outside_of["tunnel"] = (_IAP,)
+    if ranges := outside_of.get(cloud.access):
+        name = f"ssh-{bastion_name(cloud)}"
+        found.append(Rule(name=name, protocol="tcp", ports=ssh, to="bastion", ranges=ranges))
     if cloud.node_ports_from:
         outside = cloud.node_ports_from
         found += [

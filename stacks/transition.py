@@ -36,6 +36,8 @@ _FIXED = {
     "controlPlane.encryptSecrets": "Secrets lie in etcd in the form it chose",
     "pki.caValidityHours": "another lifetime makes other CAs, which no member would trust",
 }
+# Between these machines stay as they are: another bastion is made, and then the old one goes.
+_PRIVATE = frozenset({"bastion", "tunnel"})
 # What clusters had before there was a choice, and so do not remember.
 _BEFORE_THE_CHOICE: Mapping[str, object] = {"network.nodeCidrMask": 24}
 _OTHER_NAME = (
@@ -118,7 +120,10 @@ def _immutable(before: Memory, plan: Plan) -> list[Refusal]:
         )
         for path, reason in _FIXED.items()
         # A field that was not remembered yet is new in this program: there is nothing to compare.
-        if was.get(path) is not None and now[path] is not None and was[path] != now[path]
+        if was.get(path) is not None
+        and now[path] is not None
+        and was[path] != now[path]
+        and not (path.endswith(".access") and {was[path], now[path]} == _PRIVATE)
     ]
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pulumi_aws as aws
 from pulumi import ComponentResource, Input, InvokeOptions, Output, Resource, ResourceOptions
 from pulumi_command import remote
 
 from components.machines.api_door import ApiDoor
+from components.machines.aws_account import account
 from components.machines.aws_balancer import Balancer
 from components.machines.aws_doors import Doors
 from components.machines.aws_network import Network
@@ -19,6 +18,8 @@ from stacks import api_name, clouds
 from stacks.plan import Node, Plan
 
 _BASTION_TYPE, _BASTION_DISK_GIB = "t3.micro", 10
+# What SSM's agent needs (AWS Systems Manager user guide, "Instance permissions").
+_SSM = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
 _DEVICE = "/dev/sdf"  # asked for; on Nitro machines the disk is found by its volume's ID
 _IOPS = 3000  # of io2, which needs a number; gp3 has these by itself
 # Of a machine that is there none of these changes: it would be stopped or replaced. A raised
@@ -45,13 +46,13 @@ class Aws(ComponentResource):
         )
         self._own = ResourceOptions(parent=self, provider=provider)
         self._asked = InvokeOptions(parent=self, provider=provider)
-        self._images: dict[str, Input[str]] = {}
+        self._images: dict[tuple[str, str], Input[str]] = {}  # by what is said, and architecture
         self._public: dict[str, Input[str]] = {}  # addresses of the masters, by name
         self._keys = Keys(name, self)
         self._network = Network(plan, opts=self._own)
         self._doors = Doors(plan, self._network, opts=self._own)
         self._ground: list[Resource] = [*self._network.ways, *self._doors.rules]
-        self._profile = self._instance_profile()
+        self._profile = account(plan, "nodes", said.policies, opts=self._own)
         self._apart = aws.ec2.PlacementGroup(
             f"{name}-etcd-apart",
             name=f"{name}-etcd",
@@ -59,7 +60,7 @@ class Aws(ComponentResource):
             tags=clouds.tags(plan, f"{name}-etcd"),
             opts=self._own,
         )
-        self._through = self._bastion() if said.access == "bastion" else None
+        self._through = None if said.access == "public" else self._bastion()
         self._balancer = Balancer(plan, self._network, self._doors, opts=self._own)
         self.register_outputs({})
 
@@ -95,7 +96,8 @@ class Aws(ComponentResource):
             address=node.address,
             machine_type=made_of.type,
             disk_gib=made_of.disk_gib,
-            arch=node.arch,
+            image=self._image(self._said.image, node.arch),
+            profile=self._profile,
             user_data=self._keys.user_data(
                 node.name, disks=[volume.id.apply(_path)] if volume else None
             ),
@@ -140,7 +142,8 @@ class Aws(ComponentResource):
         address: str | None,
         machine_type: str,
         disk_gib: int,
-        arch: str,
+        image: Input[str],
+        profile: aws.iam.InstanceProfile,
         user_data: Output[str],
         placement: Input[str] | None,
         protected: bool,
@@ -148,14 +151,14 @@ class Aws(ComponentResource):
     ) -> aws.ec2.Instance:
         return aws.ec2.Instance(
             resource,
-            ami=self._image(arch),
+            ami=image,
             instance_type=machine_type,
             subnet_id=subnet,
             private_ip=address,
             # A static one is given to those that have one.
             associate_public_ip_address=False,
             vpc_security_group_ids=[self._doors.groups[group].id for group in groups],
-            iam_instance_profile=self._profile.name,
+            iam_instance_profile=profile.name,
             user_data=user_data,
             placement_group=placement,
             # One hop, and only with a token: pods cannot read it.
@@ -206,24 +209,27 @@ class Aws(ComponentResource):
         )
 
     def _bastion(self) -> remote.ProxyConnectionArgs:
-        name = f"{self._name}-bastion"
+        what = clouds.bastion_name(self._said)
+        name, zone = f"{self._name}-{what}", clouds.zones(self._plan.spec)[0]
+        tunnel = self._said.access == "tunnel"
         instance = self._instance(
             name,
             name=name,
-            subnet=self._network.public[clouds.zones(self._plan.spec)[0]],
+            subnet=(self._network.subnets if tunnel else self._network.public)[zone],
             groups=("bastion",),
-            address=None,
+            address=clouds.bastion_address(self._plan),
             machine_type=_BASTION_TYPE,
             disk_gib=_BASTION_DISK_GIB,
-            arch="amd64",
-            user_data=self._keys.user_data("bastion"),
+            image=self._image(self._said.bastion_image if tunnel else self._said.image, "amd64"),
+            profile=account(self._plan, what, (_SSM,), opts=self._own) if tunnel else self._profile,
+            user_data=self._keys.user_data(what, ssm=tunnel),
             placement=None,
             protected=False,
             opts=ResourceOptions(depends_on=list(self._ground)),
         )
-        public = self._public_address(name, instance)
-        self._ground.append(public)
-        return self._keys.jump("bastion", public.public_ip)
+        public = None if tunnel else self._public_address(name, instance)
+        self._ground.append(public or instance)
+        return self._keys.jump(self._plan, public.public_ip if public else None)
 
     def _public_address(self, name: str, instance: aws.ec2.Instance) -> aws.ec2.Eip:
         return aws.ec2.Eip(
@@ -236,12 +242,12 @@ class Aws(ComponentResource):
             ),
         )
 
-    def _image(self, arch: str) -> Input[str]:
+    def _image(self, said: str, arch: str) -> Input[str]:
         """The newest image of the owner now; machines that are there keep theirs."""
-        owner, _, prefix = self._said.image.partition("/")
+        owner, _, prefix = said.partition("/")
         if not prefix:
             return owner
-        if arch not in self._images:
+        if (said, arch) not in self._images:
             found = aws.ec2.get_ami_output(
                 most_recent=True,
                 owners=[owner],
@@ -255,43 +261,8 @@ class Aws(ComponentResource):
                 ],
                 opts=self._asked,
             )
-            self._images[arch] = found.id
-        return self._images[arch]
-
-    def _instance_profile(self) -> aws.iam.InstanceProfile:
-        """A role of their own, which may do nothing but what the config says."""
-        name = f"{self._name}-nodes"
-        trust = {
-            "Version": "2012-10-17",
-            "Statement": [
-                {
-                    "Effect": "Allow",
-                    "Action": "sts:AssumeRole",
-                    "Principal": {"Service": "ec2.amazonaws.com"},
-                }
-            ],
-        }
-        role = aws.iam.Role(
-            f"{name}-role",
-            name=name,
-            assume_role_policy=json.dumps(trust),
-            tags=clouds.tags(self._plan, name),
-            opts=self._own,
-        )
-        for policy in self._said.policies:
-            aws.iam.RolePolicyAttachment(
-                f"{name}-{policy.rpartition('/')[2].lower()}",
-                role=role.name,
-                policy_arn=policy,
-                opts=self._own,
-            )
-        return aws.iam.InstanceProfile(
-            f"{name}-profile",
-            name=name,
-            role=role.name,
-            tags=clouds.tags(self._plan, name),
-            opts=self._own,
-        )
+            self._images[said, arch] = found.id
+        return self._images[said, arch]
 
 
 def _path(volume: str) -> str:

@@ -23,7 +23,7 @@ class Doors:
         self._plan, self._name, self._opts = plan, plan.spec.cluster.name, opts
         self._network = network
         cloud = clouds.of_plan(plan)
-        bastion: tuple[Group, ...] = ("bastion",) if cloud.access == "bastion" else ()
+        bastion: tuple[Group, ...] = ("bastion",) if cloud.access != "public" else ()
         self.groups = {group: self._group(group) for group in (*_GROUPS, *bastion)}
         self.rules: list[Resource] = []
         for rule in clouds.rules(plan):
@@ -35,7 +35,7 @@ class Doors:
         """The group of the load balancer: clients come in, masters are reached from it."""
         group = self._group("balancer")
         cloud = clouds.of_plan(self._plan)
-        for text in cloud.api_from or cloud.ssh_from:
+        for text in clouds.api_clients(cloud):
             self._ingress(f"balancer-from-{_word(text)}", group, API_PORT, cidr_ipv4=text)
         if api_name.zone(self._plan.spec) is not None and self._plan.balancer == "internal":
             # One of them asks whether it serves, before the API's name leads there.

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pulumi
 import pulumi_tls as tls
 from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 from pulumi_command import remote
 
+from components import tunnel
 from components.machines import host_keys
 from components.remote import Machine
 from stacks import clouds
 from stacks.files import cloud_init
-from stacks.plan import Node
+from stacks.plan import Node, Plan
 
 # A machine answers a minute or two after it is made; each attempt waits for up to 15 s.
 _DIALS = 40
+# Those that are refused are 5 s apart. Meanwhile the bastion has to boot, the agent on it to begin,
+# and a person to run `make tunnel`.
+_TUNNEL_DIALS = 120
+_TUNNEL_WAIT_MIN = _TUNNEL_DIALS * 5 // 60
 
 
 class Keys:
@@ -26,8 +32,10 @@ class Keys:
         self._user = tls.PrivateKey(f"{cluster}-ssh", algorithm="ED25519", opts=own)
         self._seed = tls.PrivateKey(f"{cluster}-host-keys", algorithm="ED25519", opts=own)
 
-    def user_data(self, name: str, *, disks: Sequence[Input[str]] | None = None) -> Output[str]:
-        """What cloud-init makes of the machine `name`; `disks` as in cloud_init.user_data."""
+    def user_data(
+        self, name: str, *, disks: Sequence[Input[str]] | None = None, ssm: bool = False
+    ) -> Output[str]:
+        """What cloud-init makes of the machine `name`; the others as in cloud_init.user_data."""
         known = Output.all(
             host=self._host_key(name),
             user=self._user.public_key_openssh,
@@ -41,18 +49,23 @@ class Keys:
                     host_key_public=host_keys.public(values["host"]),
                     authorized_key=values["user"].strip(),
                     disks=values["disks"],
+                    ssm=ssm,
                 )
             )
         )
 
-    def jump(self, name: str, address: Input[str]) -> remote.ProxyConnectionArgs:
-        """The way through the bastion `name`."""
+    def jump(self, plan: Plan, address: Input[str] | None) -> remote.ProxyConnectionArgs:
+        """The way through the bastion at a public address; without one through the tunnel."""
+        cloud = clouds.of_plan(plan)
+        if address is None:
+            _say_when_nobody_listens(cloud.tunnel_port)
         return remote.ProxyConnectionArgs(
-            host=address,
+            host=clouds.LOCAL if address is None else address,
+            port=cloud.tunnel_port if address is None else None,
             user=clouds.USER,
             private_key=self._user.private_key_openssh,
-            host_key=self._public(name),
-            dial_error_limit=_DIALS,
+            host_key=self._public(clouds.bastion_name(cloud)),
+            dial_error_limit=_TUNNEL_DIALS if address is None else _DIALS,
         )
 
     def machine(
@@ -85,3 +98,14 @@ class Keys:
 
     def _public(self, name: str) -> Output[str]:
         return Output.unsecret(self._host_key(name).apply(host_keys.public))
+
+
+def _say_when_nobody_listens(port: int) -> None:
+    """Refused connections alone would not tell what is missing."""
+    if pulumi.runtime.is_dry_run() or tunnel.listens(port):
+        return
+    pulumi.warn(
+        f"nothing listens at {clouds.LOCAL}:{port}, through which machines are reached: run "
+        f"`make tunnel STACK={pulumi.get_stack()}` in another terminal and leave it running; this "
+        f"up waits for it, {_TUNNEL_WAIT_MIN} minutes from the first command on"
+    )

@@ -54,7 +54,7 @@ class Gcp(ComponentResource):
             *(self._let_in(rule) for rule in clouds.rules(plan, health_checks=self._checks())),
         ]
         self._account = self._service_account()
-        self._through = self._bastion() if said.access == "bastion" else None
+        self._through = None if said.access == "public" else self._bastion()
         self._balancer = Balancer(name, plan, self._network, labels=self._labels, opts=self._own)
         self.register_outputs({})
 
@@ -136,7 +136,7 @@ class Gcp(ComponentResource):
         name: str,
         zone: str,
         groups: tuple[str, ...],
-        address: str,
+        address: str | None,
         public: gcp.compute.Address | None,
         machine_type: str,
         disk_gib: int,
@@ -215,8 +215,10 @@ class Gcp(ComponentResource):
         )
 
     def _bastion(self) -> remote.ProxyConnectionArgs:
-        name = f"{self._name}-bastion"
-        public = self._address(f"{name}-address", name)
+        what = clouds.bastion_name(self._said)
+        name = f"{self._name}-{what}"
+        tunnel = self._said.access == "tunnel"
+        public = None if tunnel else self._address(f"{name}-address", name)
         self._ground.append(
             self._instance(
                 name,
@@ -229,13 +231,13 @@ class Gcp(ComponentResource):
                 disk_gib=_BASTION_DISK_GIB,
                 disk_type=self._said.disk_type,
                 image=self._said.image,
-                user_data=self._keys.user_data("bastion"),
+                user_data=self._keys.user_data(what),
                 attached=[],
                 protected=False,
                 opts=ResourceOptions(depends_on=list(self._ground)),
             )
         )
-        return self._keys.jump("bastion", public.address)
+        return self._keys.jump(self._plan, public.address if public else None)
 
     def _address(self, resource: str, name: str) -> gcp.compute.Address:
         return gcp.compute.Address(

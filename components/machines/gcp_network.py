@@ -35,7 +35,7 @@ class Network:
             opts=opts,
         )
         self.subnetwork = subnet.id
-        if said.access == "bastion":
+        if said.access != "public":
             self.ways_out.append(self._nat(name, said, subnet, opts))
 
     def _nat(

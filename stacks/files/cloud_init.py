@@ -21,6 +21,8 @@ HostKey /etc/ssh/ssh_host_ecdsa_key
 MaxStartups 100:30:200
 MaxSessions 100
 """
+# Canonical's images of AWS have it, and then this does nothing; images of others bring their own.
+_AGENT = "! command -v snap || snap install amazon-ssm-agent --classic"
 # Without its disk etcd would begin anew on the boot disk.
 _ETCD_NEEDS_DISK = f"[Unit]\nRequiresMountsFor={clouds.DATA}\n"
 
@@ -32,10 +34,12 @@ def user_data(
     host_key_public: str,
     authorized_key: str,
     disks: Sequence[str] | None,
+    ssm: bool = False,
 ) -> str:
     """The text for one machine. Secret: it holds the private host key (PEM).
 
-    `disks`: device paths that the disk of its own may have; None: it has none.
+    `disks`: device paths that the disk of its own may have; None: it has none. `ssm`: AWS's Systems
+    Manager leads to it.
     """
     files = [{"path": "/etc/ssh/sshd_config.d/10-kube-ha.conf", "content": _SSHD}]
     if disks is not None:
@@ -59,6 +63,8 @@ def user_data(
         "bootcmd": [["bash", "-c", _script(disks or ())]],
         "write_files": files,
     }
+    if ssm:
+        values["runcmd"] = [["sh", "-c", _AGENT]]
     return "#cloud-config\n" + documents(values)
 
 

@@ -49,6 +49,8 @@ def named(dice: Dice, raw: dict[str, object]) -> None:
         zone |= {"domain": "k8s.test", "private": True}
     elif dice.chance(20):
         own["apiLoadBalancer"] = "external"
+        if own.get("access") == "tunnel":
+            own["apiFrom"] = own.get("apiFrom") or [*_SSH_FROM]
     elif own.get("access") == "public":
         own.setdefault("apiLoadBalancer", "none")
     if not zone.get("private") or dice.chance(30):
@@ -65,9 +67,9 @@ def _zones(provider: str) -> list[str]:
 
 
 def _gcp(dice: Dice) -> dict[str, object]:
-    chosen = ("project", "region", "sshFrom", "cidr", "network", "subnetwork")
+    chosen = ("project", "region", *_WAY_IN, "cidr", "network", "subnetwork")
     own = draws.section(dice, GcpSpec, without=(*chosen, *_CHOSEN))
-    own |= {"project": "my-project-1", "region": _REGIONS["gcp"], "sshFrom": [*_SSH_FROM]}
+    own |= {"project": "my-project-1", "region": _REGIONS["gcp"], **_way_in(dice)}
     own |= {"cidr": "10.92.0.0/20", **_common(dice)}
     if dice.chance(10):
         own |= {"network": "mine", "subnetwork": "mine"}
@@ -79,10 +81,12 @@ def _gcp(dice: Dice) -> dict[str, object]:
 
 
 def _aws(dice: Dice) -> dict[str, object]:
-    chosen = ("region", "sshFrom", "cidr", "vpcId", "subnets")
+    chosen = ("region", *_WAY_IN, "bastionImage", "cidr", "vpcId", "subnets")
     own = draws.section(dice, AwsSpec, without=(*chosen, *_CHOSEN))
-    own |= {"region": _REGIONS["aws"], "sshFrom": [*_SSH_FROM], "cidr": "10.92.0.0/16"}
+    own |= {"region": _REGIONS["aws"], **_way_in(dice), "cidr": "10.92.0.0/16"}
     own |= _common(dice)
+    if own.get("access") == "tunnel" and dice.chance(20):
+        own["bastionImage"] = "amazon/al2023-ami-2023"
     there = dice.chance(20)
     if there:
         own["vpcId"] = "vpc-0123456789abcdef0"
@@ -100,6 +104,17 @@ def _aws(dice: Dice) -> dict[str, object]:
     if dice.chance(10):
         own["machineType"] = "m6i.large"
     return own
+
+
+_WAY_IN = ("access", "tunnelPort", "sshFrom")
+
+
+def _way_in(dice: Dice) -> dict[str, object]:
+    if not dice.chance(25):
+        access = {"access": dice.one_of(("bastion", "public"))} if dice.chance(50) else {}
+        return {**access, "sshFrom": [*_SSH_FROM]}
+    port = {"tunnelPort": dice.between(1024, 65535)} if dice.chance(30) else {}
+    return {"access": "tunnel", **port}
 
 
 # Of both, where what is drawn alone would seldom fit.

@@ -48,7 +48,7 @@ class Engine:
     resources: dict[str, Resource] = field(default_factory=dict)
     outputs: Properties = field(default_factory=dict)
     made: Made = field(default_factory=dict)
-    # The newest images of a cloud, by its word for the architecture.
+    # The newest images of a cloud, by its word for the architecture; those behind by what their names begin with.
     images: Mapping[str, str] = field(
         default_factory=lambda: {
             "x86_64": "ami-0aaaaaaaaaaaaaaaa",
@@ -200,7 +200,7 @@ class _Monitor(mocks.MockMonitor):
         if token == "aws:ec2/getAmi:getAmi":
             wanted = str(plain(asked["filters"]))
             images = self._engine.images.items()
-            (image,) = [image for arch, image in images if f"'{arch}'" in wanted]
+            *_, image = [image for word, image in images if f"'{word}'" in wanted]
             return {"id": image}
         domain, private = self._engine.zones[str(asked.get("zoneId") or asked["name"])]
         if token == "aws:route53/getZone:getZone":

@@ -14,7 +14,7 @@ from tests.plan import clouds as providers
 from tests.plan.graph import Graph
 from tests.plan.registration import Resource, Run
 from tests.plan.settled import Stacks, assert_changes, assert_exactly
-from tests.unit.configs import aws, gcp, planned
+from tests.unit.configs import aws, behind_tunnel, gcp, planned
 
 Config = Callable[[Mapping[str, object]], dict[str, object]]
 Edits = Mapping[str, object]
@@ -57,6 +57,8 @@ EVERY_WAY: list[tuple[Config, Edits]] = [
     (gcp, {"pools.etcd": {"roles": ["etcd"], "count": 3, "zones": list(ZONES), "etcdDiskGib": 40}, "pools.master.roles": ["master"]}),
     (gcp, {"cluster.name": "a-cluster-with-a-name-of-32-chars"[:32]}),
     (gcp, {"pools.master.count": 1, "pools.worker.count": 1}),
+    (gcp, behind_tunnel("gcp")),
+    (gcp, {**behind_tunnel("gcp"), "machines.gcp.network": "mine", "machines.gcp.subnetwork": "mine", "machines.gcp.tunnelPort": 20023}),
     (aws, {}),
     (aws, {"machines.aws.access": "public", "machines.aws.nodePortsFrom": ["198.51.100.0/24"]}),
     (aws, {"machines.aws.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"}),
@@ -69,6 +71,12 @@ EVERY_WAY: list[tuple[Config, Edits]] = [
         f"eu-central-1{zone}": {"cidr": f"10.20.{number}.0/24", "id": f"subnet-0123456789abcde{number}", "publicId": f"subnet-0123456789abcdf{number}"}
         for number, zone in enumerate("abc")}}),
     (aws, {"pools.master.count": 1, "pools.worker.count": 1}),
+    (aws, behind_tunnel("aws")),
+    (aws, {**behind_tunnel("aws"), "machines.aws.vpcId": "vpc-0123456789abcdef0", "machines/aws/subnets": {
+        f"eu-central-1{zone}": {"cidr": f"10.20.{number}.0/24", "id": f"subnet-0123456789abcde{number}"}
+        for number, zone in enumerate("abc")}}),
+    (aws, {**behind_tunnel("aws"), "machines.aws.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com",
+           "machines.aws.apiFrom": ["203.0.113.0/24"], "machines.aws.bastionImage": "ami-0123456789abcdef0"}),
 ]  # fmt: skip
 
 

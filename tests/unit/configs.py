@@ -76,6 +76,11 @@ def aws(edits: Mapping[str, object] | None = None) -> dict[str, object]:
     return edited(_cloud("aws", settings, [f"eu-central-1{z}" for z in "abc"]), edits or {})
 
 
+def behind_tunnel(provider: str) -> dict[str, object]:
+    """Edits: the bastion has no public address, and nobody outside is let in."""
+    return {f"machines.{provider}.access": "tunnel", f"machines.{provider}.sshFrom": GONE}
+
+
 def _cloud(provider: str, settings: Mapping[str, object], zones: list[str]) -> dict[str, object]:
     return {
         "cluster": {"name": "prod", "kubernetes": "1.36.3"},

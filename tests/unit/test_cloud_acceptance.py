@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from operations import cloud_acceptance
-from stacks import api_name, memory, transition
+from stacks import api_name, clouds, memory, transition
 from stacks.plan import plan
 from stacks.spec import load
 
@@ -20,14 +20,16 @@ GIVEN: dict[str, dict[str, object]] = {"gcp": {"project": "my-project-9", "sshFr
 GOOGLE, AMAZON = ({"domain": "example.com", "id": zone} for zone in ("my-zone", "Z0123456789"))
 
 
+@pytest.mark.parametrize("tunnel", [False, True])
 @pytest.mark.parametrize(
     ("provider", "zone"), [("gcp", None), ("aws", None), ("gcp", GOOGLE), ("aws", AMAZON)]
 )
 def test_every_step_is_an_edit_that_is_accepted_after_the_one_before(
-    provider: str, zone: dict[str, object] | None
+    provider: str, zone: dict[str, object] | None, *, tunnel: bool
 ) -> None:
-    raw = cloud_acceptance.config(provider, GIVEN[provider])
+    raw = cloud_acceptance.config(provider, GIVEN[provider], tunnel=tunnel)
     before = plan(load(raw))
+    assert clouds.way_in(before.spec) == ("127.0.0.1:20022" if tunnel else "bastion")
     assert before.spec.cluster.name == "acceptance"
     found = cloud_acceptance.steps(provider, zone)
     led = []
@@ -63,7 +65,10 @@ def test_nothing_is_done_without_the_word_for_it(
     said = capsys.readouterr().out
     assert " 2. make it\n      make up STACK=acceptance-gcp\n" in said
     assert "Nothing was done." in said
+    assert "make tunnel" not in said
     assert [path.name for path in tmp_path.iterdir()] == ["examples"]
+    assert cloud_acceptance.main(["gcp", "--tunnel"]) == 0
+    assert "make tunnel STACK=acceptance-gcp\n" in capsys.readouterr().out
     names = ["--domain", "example.com", "--zone", "my-zone"]
     assert cloud_acceptance.main(["gcp", *names]) == 0
     assert "'zone': {'domain': 'example.com', 'id': 'my-zone'}" in capsys.readouterr().out

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stacks import clouds, memory, transition
+from stacks import changes, clouds, memory, transition
+from stacks.effects import CONNECTION
 from stacks.plan import Plan
-from tests.unit.configs import GONE, adopted, aws, gcp, lab, planned, problems
+from tests.unit.configs import GONE, adopted, aws, behind_tunnel, gcp, lab, planned, problems
 
 A, B, C = (f"europe-west3-{zone}" for zone in "abc")
 
@@ -103,6 +104,31 @@ def test_rules_follow_the_config() -> None:
     assert "node udp (31000, 31999) <- node" in found
 
 
+def test_behind_a_tunnel_nobody_outside_is_let_in_but_the_clouds_own() -> None:
+    inside = {line for line in lines(planned(gcp())) if "203.0.113.0/24" not in line}
+    iap = "bastion tcp (22, 22) <- 35.235.240.0/20"
+    assert lines(planned(gcp(behind_tunnel("gcp")))) == inside | {iap}
+    # The agent on the bastion dials out.
+    assert lines(planned(aws(behind_tunnel("aws")))) == inside
+    clients = {"machines.aws.apiFrom": ["198.51.100.0/24"]}
+    found = lines(planned(aws({**behind_tunnel("aws"), **clients})))
+    assert found == inside | {"master tcp (6443, 6443) <- 198.51.100.0/24"}
+
+
+def test_the_bastion_of_a_tunnel_has_an_address_of_its_own() -> None:
+    """Beside the other bastion, the load balancer, and what the provider takes of a network."""
+    kinds = ((gcp, "gcp", "10.20.0.4", "10.20.0.3"), (aws, "aws", None, "10.20.0.4"))
+    for config, provider, bastion, tunnel in kinds:
+        with_one, with_other = planned(config()), planned(config(behind_tunnel(provider)))
+        assert clouds.bastion_address(with_one) == bastion
+        assert clouds.bastion_address(with_other) == tunnel
+        assert tunnel not in clouds.balancer_addresses(with_other.spec)
+        assert clouds.way_in(with_one.spec) == "bastion"
+        assert clouds.way_in(with_other.spec) == "127.0.0.1:20022"
+    port = {**behind_tunnel("gcp"), "machines.gcp.tunnelPort": 20023}
+    assert clouds.way_in(planned(gcp(port)).spec) == "127.0.0.1:20023"
+
+
 def test_nodes_reach_etcd_where_the_config_gives_them_a_door_to_it() -> None:
     line = "etcd tcp (2379, 2379) <- node"
     assert line in lines(planned(gcp({"frontDoors.etcd": {"pools": ["worker"]}})))
@@ -146,6 +172,12 @@ GCP_PROBLEMS = [
     ({"machines.gcp.project": "My_Project"}, {"machines.gcp.project": "is no project ID"}),
     ({"machines.gcp.region": "europe-west3-a"}, {"machines.gcp.region": "is no region"}),
     ({"machines.gcp.sshFrom": []}, {"machines.gcp.sshFrom": "is empty; name the networks"}),
+    ({"machines.gcp.sshFrom": GONE}, {"machines.gcp.sshFrom": "is empty; name the networks"}),
+    ({"machines.gcp.access": "tunnel"}, {"machines.gcp.sshFrom": "with access tunnel there is no SSH from outside; leave it out"}),
+    ({"machines.gcp.access": "bridge"}, {"machines.gcp.access": "is not one of 'bastion', 'tunnel', 'public'"}),
+    ({"machines.gcp.tunnelPort": 20023}, {"machines.gcp.tunnelPort": "is for access tunnel, and access is bastion"}),
+    ({"machines.gcp.tunnelPort": 443}, {"machines.gcp.tunnelPort": "1024"}),
+    ({**behind_tunnel("gcp"), "machines.gcp.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"}, {"machines.gcp.apiFrom": "nobody would reach the external load balancer"}),
     ({"machines.gcp.sshFrom": ["203.0.113.1/24"]}, {"machines.gcp.sshFrom[0]": "has host bits set"}),
     ({"machines.gcp.cidr": "10.20.0.0/33"}, {"machines.gcp.cidr": "is no IPv4 network"}),
     ({"machines.gcp.cidr": "10.244.0.0/20"}, {"machines.gcp.cidr": "overlaps cluster.podCidr"}),
@@ -192,6 +224,9 @@ AWS_PROBLEMS = [
     ({"machines/aws/subnets/eu-central-1a/id": "subnet-0123456789abcdef0"}, {"machines.aws.subnets.eu-central-1a.id": "stands without machines.aws.vpcId"}),
     ({"machines.aws.vpcId": "vpc-0123456789abcdef0"}, {f"machines.aws.subnets.eu-central-1{zone}.id": "is missing; vpcId is given" for zone in "abc"}),
     ({"machines.aws.image": "debian/debian-12"}, {"machines.aws.image": "names no owner of images"}),
+    ({**behind_tunnel("aws"), "machines.aws.bastionImage": "canonical/ubuntu"}, {"machines.aws.bastionImage": "names no owner of images"}),
+    ({"machines.aws.bastionImage": "amazon/al2023-ami-2023"}, {"machines.aws.bastionImage": "is for access tunnel, and access is bastion"}),
+    ({**behind_tunnel("aws"), "machines/aws/subnets/eu-central-1a/publicCidr": GONE}, {"machines.aws.subnets.eu-central-1a.publicCidr": "stand in a public subnet"}),
     ({"machines.aws.machineType": "e2-standard-2"}, {"machines.aws": "is no type of aws"}),
     ({"machines.aws.policies": ["AdministratorAccess"]}, {"machines.aws.policies[0]": "is no ARN of a policy"}),
     ({"machines.aws.image": "ami-0123456789abcdef0", "pools.worker.arch": "arm64", "pools.worker.machineType": "m7g.large"}, {"machines.aws.image": "is for one architecture"}),
@@ -320,6 +355,42 @@ def test_what_machines_are_made_in_is_fixed(edits: dict[str, object], path: str)
     assert path in refused(
         planned(gcp()), planned(gcp(edits | (moved if path.endswith("region") else {})))
     )
+
+
+@pytest.mark.parametrize(("config", "provider"), [(gcp, "gcp"), (aws, "aws")])
+def test_between_bastion_and_tunnel_one_can_change_and_it_is_said_what_closes(
+    config: type, provider: str
+) -> None:
+    bastion, tunnel = planned(config()), planned(config(behind_tunnel(provider)))
+    where = f"machines.{provider}"
+    there = dict(verdict(bastion, tunnel).warnings)
+    assert set(there) == {f"{where}.access", f"{where}.apiFrom"}
+    assert "reached through 127.0.0.1:20022 from now on: run `make tunnel`" in there[f"{where}.access"]  # fmt: skip
+    assert "the API is closed to 203.0.113.0/24" in there[f"{where}.apiFrom"]
+    open_still = {**behind_tunnel(provider), f"{where}.apiFrom": ["203.0.113.0/24"]}
+    assert dict(verdict(bastion, planned(config(open_still))).warnings).keys() == {f"{where}.access"}  # fmt: skip
+    assert verdict(tunnel, bastion).warnings == ()
+    assert verdict(tunnel, tunnel).warnings == ()
+    # Each machine's commands run again by the new way; what is on it stays.
+    found = changes.changes(memory.read(memory.of(bastion)), tunnel)
+    assert {node.name for node in found.of("changed")} == {node.name for node in tunnel.nodes}
+    texts = {(a.text, a.restarts) for node in found.of("changed") for a in node.actions}
+    assert texts == {(f"{CONNECTION.what}: {CONNECTION.then}", None)}
+    public = planned(config({f"{where}.access": "public"}))
+    for one in (bastion, tunnel):
+        assert f"{where}.access" in refused(one, public)
+        assert f"{where}.access" in refused(public, one)
+
+
+def test_a_vpc_that_is_there_needs_no_public_subnet_for_a_tunnel() -> None:
+    """Its way out, by which SSM is reached, is its owner's."""
+    subnets = {
+        f"eu-central-1{zone}": {"cidr": f"10.20.{number}.0/24", "id": f"subnet-0123456789abcde{number}"}
+        for number, zone in enumerate("abc")
+    }  # fmt: skip
+    there = {"machines.aws.vpcId": "vpc-0123456789abcdef0", "machines/aws/subnets": subnets}
+    assert planned(aws({**behind_tunnel("aws"), **there})).balancer == "internal"
+    assert "machines.aws.subnets.eu-central-1a.publicId" in dict(problems(aws(there)))
 
 
 def test_the_stack_of_the_docs_is_one() -> None:

@@ -24,6 +24,7 @@ TOPOLOGIES = {
     "Pulumi.staging.yaml": (3, 3, 1),
     "adopted.yaml": (3, 3, 2),
     "aws.yaml": (3, 3, 3),
+    "tunnel.yaml": (3, 3, 2),
     "dns.yaml": (3, 3, 3),
     "gcp.yaml": (3, 3, 3),
     "load-balancers.yaml": (3, 3, 2),

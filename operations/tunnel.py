@@ -1,0 +1,257 @@
+"""`python -m operations.tunnel STACK`: hold the tunnel to the bastion of a stack, until Ctrl-C.
+
+For machines of clouds with `access: tunnel`. It waits while there is no bastion yet, leads to it by
+the cloud's own command (gcloud, aws), and begins again whenever that one ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+from components import tunnel
+from operations import stack
+from operations.engine import StackError
+from stacks import clouds
+from stacks.plan import Plan
+
+_PAUSE_S = 5  # between two looks, and before a tunnel that ended begins again
+_LOOK_S = 120  # for one answer of the cloud
+_END_S = 5  # for a command to end by itself
+_SSH_PORT = 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """The commands of one cloud."""
+
+    bastion: str  # its name there
+    port: int  # of this computer
+    programs: tuple[tuple[str, str], ...]  # program, and where to get it
+    log_in: str  # what a person does when the cloud does not know them
+    find: tuple[str, ...]  # prints JSON about the bastion
+    read: Callable[[object], list[str]]  # of that JSON: the last words of `lead`, for each found
+    lead: tuple[str, ...]  # listens until it is ended; what `read` gives stands behind
+
+
+def way(plan: Plan) -> Way | None:
+    """How the bastion of a plan is found and reached; None: no tunnel leads to it."""
+    cloud = clouds.settings(plan.spec)
+    if cloud is None or cloud.access != "tunnel":
+        return None
+    cluster = plan.spec.cluster.name
+    name, port = f"{cluster}-{clouds.bastion_name(cloud)}", cloud.tunnel_port
+    if plan.spec.machines.gcp is not None:
+        project = f"--project={plan.spec.machines.gcp.project}"
+        gcloud = ("gcloud", "compute")
+        wanted = f"name={name} AND labels.kube-ha-cluster={cluster} AND status=RUNNING"
+        return Way(
+            bastion=name,
+            port=port,
+            programs=(("gcloud", "https://cloud.google.com/sdk/docs/install"),),
+            log_in="gcloud auth login",
+            find=(
+                *(*gcloud, "instances", "list", project, "--quiet"),
+                *(f"--filter={wanted}", "--format=json(zone)"),
+            ),
+            read=_zones,
+            lead=(
+                *(*gcloud, "start-iap-tunnel", name, str(_SSH_PORT), project, "--quiet"),
+                f"--local-host-port={clouds.LOCAL}:{port}",
+            ),
+        )
+    region = f"--region={plan.spec.machines.aws.region}" if plan.spec.machines.aws else ""
+    return Way(
+        bastion=name,
+        port=port,
+        programs=(
+            (
+                "aws",
+                "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html",
+            ),
+            (
+                "session-manager-plugin",
+                "https://docs.aws.amazon.com/systems-manager/latest/userguide/"
+                "session-manager-working-with-install-plugin.html",
+            ),
+        ),
+        log_in="aws sso login, or AWS_PROFILE=...",
+        find=(
+            *("aws", "ec2", "describe-instances", region, "--output=json"),
+            *("--query=Reservations[].Instances[].InstanceId", "--filters"),
+            *(f"Name=tag:Name,Values={name}", f"Name=tag:kube-ha-cluster,Values={cluster}"),
+            "Name=instance-state-name,Values=running",
+        ),
+        read=lambda found: [f"--target={one}" for one in _listed(found)],
+        lead=(
+            *("aws", "ssm", "start-session", region),
+            "--document-name=AWS-StartPortForwardingSession",
+            f"--parameters=portNumber={_SSH_PORT},localPortNumber={port}",
+        ),
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Hold the tunnel; exit code 0 when a person ends it."""
+    parser = argparse.ArgumentParser(prog="python -m operations.tunnel", description=__doc__)
+    parser.add_argument("stack", help="name of the stack, as prod for Pulumi.prod.yaml")
+    name = parser.parse_args(arguments).stack
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        found = way(stack.plan_of(name))
+        if found is None:
+            raise StackError(
+                f"no tunnel leads to the machines of Pulumi.{name}.yaml\n  do: nothing; it is for "
+                "machines of a cloud with access: tunnel (docs/clouds.md)"
+            )
+        hold(found)
+    except StackError as error:
+        sys.stderr.write(f"ERROR {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        _say("ended")
+    return 0
+
+
+def hold(to: Way, *, pause_s: float = _PAUSE_S) -> None:
+    """Find the bastion, lead to it, and begin again, without an end.
+
+    Raises StackError for what a person has to mend first: a program or a login that is missing, a
+    port that is taken. What goes wrong later passes, or is said and tried again.
+    """
+    for program, where in to.programs:
+        if shutil.which(program) is None:
+            raise StackError(f"there is no {program} on this computer\n  do: install it: {where}")
+    if tunnel.listens(to.port):
+        raise StackError(
+            f"something listens at {clouds.LOCAL}:{to.port} already\n  do: end it, if it is "
+            "another `make tunnel`; else set tunnelPort to a free port, and run up"
+        )
+    look, waits = _looks(to), False
+    while True:
+        rest = next(look)
+        if rest is None:
+            if not waits:
+                _say(f"waiting for {to.bastion}, which is not there yet; the up makes it")
+            waits = True
+            time.sleep(pause_s)
+            continue
+        waits = False
+        _say(f"{clouds.LOCAL}:{to.port} leads to {to.bastion}; leave this running, end with Ctrl-C")
+        status = _run((*to.lead, rest))
+        _say(f"{to.lead[0]} ended (exit code {status}); once more in {pause_s:g} s")
+        time.sleep(pause_s)
+
+
+def _looks(to: Way) -> Iterator[str | None]:
+    """Each time: the last word of the leading command, None while the bastion is not there.
+
+    Raises StackError when the very first look fails, or when there are two bastions.
+    """
+    first = True
+    while True:
+        done = _asked(to.find)
+        if done.returncode:
+            said = done.stderr.strip() or "no reason given"
+            if first:
+                raise StackError(
+                    f"{to.find[0]} cannot find {to.bastion}: {said}\n  do: {to.log_in}"
+                )
+            _say(f"{to.bastion} cannot be looked for: {said.splitlines()[-1]}")
+            yield None
+            continue
+        first = False
+        found = to.read(_json(done.stdout))
+        if len(found) > 1:
+            raise StackError(
+                f"{to.bastion} is there {len(found)} times ({', '.join(found)})\n"
+                "  do: delete those that are left over"
+            )
+        yield found[0] if found else None
+
+
+def _asked(command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_LOOK_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", f"no answer within {_LOOK_S} s")
+
+
+def _json(text: str) -> object:
+    try:
+        found: object = json.loads(text)
+    except ValueError:
+        return None
+    return found
+
+
+def _listed(found: object) -> list[str]:
+    return [str(one) for one in found] if isinstance(found, list) else []
+
+
+def _zones(found: object) -> list[str]:
+    # gcloud gives zones as addresses.
+    rows = found if isinstance(found, list) else []
+    return [f"--zone={row['zone'].rpartition('/')[2]}" for row in rows]
+
+
+def _run(command: tuple[str, ...]) -> int:
+    """Run it to its end, which is ours too: a tunnel that is left over would keep the port."""
+    with _ending(subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)) as it:
+        return it.wait()
+
+
+@contextmanager
+def _ending(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """End the process, and those that it started, on the way out.
+
+    A session of its own makes them a group: `aws` ends by itself without its plugin.
+    """
+    try:
+        yield process
+    finally:
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            if not _in_group(process.pid, how):
+                break
+            end = time.monotonic() + _END_S
+            while _in_group(process.pid, 0) and time.monotonic() < end:
+                process.poll()
+                time.sleep(0.05)
+
+
+def _in_group(group: int, number: int) -> bool:
+    """Send a signal (0: none) to all of a group; whether there was anybody."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} tunnel    {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
