@@ -22,7 +22,7 @@ from components.prepared import Prepared, Scripts, bring_scripts, prepare
 from components.remote import Identity, Machine, after, converge, forget, patient
 from components.rollout import Rollout, RolloutArgs
 from components.rotation import settle_keys
-from components.virtual_ip import hold
+from components.virtual_ip import VirtualIp
 from components.worker_pool import JoinArgs, join_workers
 from stacks import desired, membership, snapshots
 from stacks.artifacts import File
@@ -335,18 +335,27 @@ class Cluster(ComponentResource):
             for node in self._plan.masters
             if not node.is_etcd
         ]
-        where = (self._name, self._plan, self.machines)
         ready, pki = self._doors, self._args.pki
-        tls = end_tls(*where, pki, identity=self._identity, parent=self, out=out, ready=ready)
-        vip = hold(
-            *where,
+        tls = end_tls(
+            *(self._name, self._plan, self.machines, pki),
+            identity=self._identity,
+            parent=self,
+            out=out,
+            ready=ready,
+        )
+        vip = VirtualIp(
+            cluster=self._name,
+            plan=self._plan,
+            machines=self.machines,
             settled=self._settled,
             identity=self._identity,
             parent=self,
             out=out,
             ready=[*ready.values(), *tls],
         )
-        return [*stopped, *tls, *vip]
+        then = self._args.before.plan if self._args.before else None
+        back = then is not None and any(node.is_load_balancer for node in then.holders)
+        return [*stopped, *tls, *vip.hold(back=back)]
 
     def _decommission(self, node: Node, out: Resource) -> Resource:
         return decommission(

@@ -3,71 +3,116 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
-from pulumi import Resource, ResourceOptions
+from pulumi import Resource, ResourceOptions, Stash
 from pulumi_command import remote
 
 from components.remote import Identity, Machine, after, attempt, converge
 from stacks import front_door_values, phases
 from stacks.files.vip_holders import vip_holders
-from stacks.plan import Plan
+from stacks.plan import Node, Plan
 
 
-def hold(
-    cluster: str,
-    plan: Plan,
-    machines: Mapping[str, Machine],
-    *,
-    settled: Collection[str],
-    identity: Identity,
-    parent: Resource,
-    out: Resource,
-    ready: Sequence[Resource],
-) -> list[remote.Command]:
-    """Resource `<cluster>-<node>-vip` of each machine that can hold it; none without a VIP.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VirtualIp:
+    """Who holds it, and in which order others come to.
 
-    Before them `<cluster>-vip-holders` tells the cluster which load balancers may, so that others
-    give it up; where there are any, masters have stopped standing by even before that.
-
-    `settled` nodes exist already: they hear of new ones first, for one that gets no adverts takes
-    the address. `out`: who leaves is no node any more, and gives it up by the cluster's word.
-    `ready` is what must be there before anybody gives it up, so that nobody has it for a short time
-    only.
+    `<cluster>-<node>-vip` makes a machine stand by, and a master beside load balancers stop.
+    `<cluster>-vip-holders` tells the cluster which load balancers may have it.
     """
-    master = machines[plan.masters[0].name]
 
-    def make(
-        name: str, machine: Machine, phase: str, values: Mapping[str, str], *waits: Resource
-    ) -> remote.Command:
+    cluster: str
+    plan: Plan
+    machines: Mapping[str, Machine]
+    settled: Collection[str]  # nodes that exist already
+    identity: Identity
+    parent: Resource
+    out: Resource  # who leaves is no node any more, and gives it up by the cluster's word
+    ready: Sequence[Resource]  # what must be there before anybody can have it
+
+    def hold(self, *, back: bool) -> list[remote.Command]:
+        """Nothing without a VIP. `back`: load balancers had it, and masters are to.
+
+        Whoever is to have it stands by before the others stop, and hears them: nobody has it for a
+        second only, and an up that ends on the way leaves it where it is.
+        """
+        if self.plan.load_balancers:
+            return self._by_load_balancers()
+        if not self.plan.holders:
+            return []
+        if back:
+            standing = self._stand_by(self.ready)
+            return [*standing, self._tell(standing)]
+        # Load balancers of an edit that is taken back are told before masters forget them.
+        told = self._tell(self.ready)
+        return [told, *self._stand_by([told])]
+
+    def _by_load_balancers(self) -> list[remote.Command]:
+        """Masters let them hear who has it, and stop once all of them stand by."""
+        values = front_door_values.of_others(self.plan)
+        stamps = {
+            node: self._stamp(self._name(node), "vip-away", values) for node in self.plan.masters
+        }
+        made: list[remote.Command] = []
+        if self.plan.holders:
+            peers = front_door_values.of_peers(self.plan)
+            for node, stamp in stamps.items():
+                # By the stamp of what stops it: what is tried again, or undone, begins here.
+                name = f"{self._name(node)}-peers"
+                made.append(self._make(name, node, "vip-peers", peers, stamp, self.ready))
+            made.append(self._tell([*self.ready, *made]))
+            made += self._stand_by(made[-1:])
+        last = made[-1:] or self.ready
+        stopped = [
+            self._make(self._name(node), node, "vip-away", values, stamp, last)
+            for node, stamp in stamps.items()
+        ]
+        return [*made, *stopped]
+
+    def _stand_by(self, first: Sequence[Resource]) -> list[remote.Command]:
+        made: list[remote.Command] = []
+        # Who exists hears of new ones first, for one that gets no adverts takes the address.
+        for node in sorted(self.plan.holders, key=lambda node: node.name not in self.settled):
+            name, values = self._name(node), front_door_values.of_holder(self.plan, node)
+            stamp = self._stamp(name, "vip", values)
+            made.append(self._make(name, node, "vip", values, stamp, made[-1:] or first))
+        return made
+
+    def _tell(self, first: Sequence[Resource]) -> remote.Command:
+        values = {
+            "NAME": "vip-holders",
+            "MANIFEST": vip_holders(self.plan).rstrip("\n"),
+            "GENERATION": str(self.plan.spec.converge.generation),
+        }
+        name, master = f"{self.cluster}-vip-holders", self.plan.masters[0]
+        stamp = self._stamp(name, "addon", values)
+        return self._make(name, master, "addon", values, stamp, first)
+
+    def _name(self, node: Node) -> str:
+        return f"{self.cluster}-{node.name}-vip"
+
+    def _stamp(self, name: str, phase: str, values: Mapping[str, str]) -> Stash:
         wanted = phases.digest(
             phases.script_sum(phase), *(f"{key}={values[key]}" for key in sorted(values))
         )
-        stamp = attempt(f"{name}-attempt", wanted=wanted, opts=ResourceOptions(parent=parent))
-        opts = after(out, *waits, parent=parent)
-        return converge(name, machine, phase, values, identity=identity, stamp=stamp, opts=opts)
+        return attempt(f"{name}-attempt", wanted=wanted, opts=ResourceOptions(parent=self.parent))
 
-    away = [
-        make(
-            f"{cluster}-{node.name}-vip",
-            machines[node.name],
-            "vip-away",
-            front_door_values.of_others(plan),
-            *ready,
+    def _make(
+        self,
+        name: str,
+        node: Node,
+        phase: str,
+        values: Mapping[str, str],
+        stamp: Stash,
+        waits: Sequence[Resource],
+    ) -> remote.Command:
+        return converge(
+            name,
+            self.machines[node.name],
+            phase,
+            values,
+            identity=self.identity,
+            stamp=stamp,
+            opts=after(self.out, *waits, parent=self.parent),
         )
-        for node in (plan.masters if plan.load_balancers else ())
-    ]
-    made: list[remote.Command] = []
-    if plan.holders:
-        values = {
-            "NAME": "vip-holders",
-            "MANIFEST": vip_holders(plan).rstrip("\n"),
-            "GENERATION": str(plan.spec.converge.generation),
-        }
-        # After masters have stopped: where a way back to them broke off, load balancers that they
-        # hear nothing of begin by that word alone.
-        made.append(make(f"{cluster}-vip-holders", master, "addon", values, *ready, *away))
-    for node in sorted(plan.holders, key=lambda node: node.name not in settled):
-        values = front_door_values.of_holder(plan, node)
-        machine = machines[node.name]
-        made.append(make(f"{cluster}-{node.name}-vip", machine, "vip", values, *made[-1:]))
-    return [*made, *away]

@@ -165,6 +165,8 @@ def _values(then: Plan, old: Node, plan: Plan, node: Node, drift: _Drift) -> Ite
         if phase == "etcd-member" and phase not in was:
             yield Action(phase=phase, text="join etcd as a learner, then vote")
             continue
+        if phase == "vip-peers" and phase not in was:
+            continue  # said with vip-away
         if phase == "vip-away" and phase not in was:
             yield front_door_words.hands_over(plan.vip)
             continue

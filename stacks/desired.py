@@ -93,6 +93,8 @@ def of_phases(plan: Plan, node: Node) -> dict[str, dict[str, str]]:
     if node in plan.holders:
         found["vip"] = front_door_values.of_holder(plan, node)
     elif plan.load_balancers and node.is_master:
+        if plan.holders:
+            found["vip-peers"] = front_door_values.of_peers(plan)
         found["vip-away"] = front_door_values.of_others(plan)
     if node in plan.ingress:
         found["ingress"] = front_door_values.of_ingress(plan)

@@ -68,7 +68,6 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
             ("INTERFACE", "interface of the VIP"),
             ("KEEPALIVED_CONF", "keepalived.conf"),
             ("KEEPALIVED_DROPIN", "keepalived's unit"),
-            ("PEERS", "keepalived.conf"),
             ("GENERATION_HERE", "generation"),
             ("RESTING", "maintenance"),
         )
@@ -85,6 +84,7 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
         ("vip-away", name): Effect(what=what, then=_QUIET)
         for name, what in (("VIP", "VIP"), ("OWN_FAILOVER", "failover of the VIP"))
     },
+    ("vip-peers", "PEERS"): Effect(what="list of load balancers", then=_QUIET),
     ("vip-away", "GENERATION"): Effect(
         what="converge.generation", then="every phase runs again, what is right stays"
     ),

@@ -11,7 +11,6 @@ def of_holder(plan: Plan, node: Node) -> dict[str, str]:
     vip = plan.spec.front_doors.vip
     return {
         **(_of_load_balancer(node) if node.is_load_balancer else {}),
-        "PEERS": " ".join(keepalived.peers(plan, node)),
         "ADDRESS": node.address,
         "VIP": plan.vip,
         "INTERFACE": vip.interface if vip else "",
@@ -24,6 +23,11 @@ def of_holder(plan: Plan, node: Node) -> dict[str, str]:
 def _of_load_balancer(node: Node) -> dict[str, str]:
     resting = {"RESTING": "1"} if node.state == "maintenance" else {}
     return {"GENERATION_HERE": str(node.generation), **resting}
+
+
+def of_peers(plan: Plan) -> dict[str, str]:
+    """Values of the vip-peers phase, on masters beside load balancers."""
+    return {"PEERS": " ".join(node.address for node in plan.load_balancers)}
 
 
 def of_others(plan: Plan) -> dict[str, str]:

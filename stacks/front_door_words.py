@@ -22,7 +22,7 @@ def moved(was: Mapping[str, str] | None, now: Mapping[str, str]) -> Action:
 
 def hands_over(vip: str) -> Action:
     """A master that held it, or stood by, and load balancers do from now on."""
-    text = f"keepalived stops: load balancers take the VIP {vip} within seconds"
+    text = f"keepalived stops: load balancers stand by and take the VIP {vip}"
     return Action(phase="vip-away", text=text)
 
 

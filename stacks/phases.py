@@ -17,6 +17,7 @@ NODE_PHASES = (
     "etcd-member",
     "master",
     "join",
+    "vip-peers",
     "vip-away",
     "vip",
     "ingress",

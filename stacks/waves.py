@@ -218,7 +218,7 @@ def _list_of_nodes(found: Changes) -> Iterator[Wave]:
 def _vip(found: Changes) -> Wave:
     """Who holds it already learns of new ones first: a holder that nobody tells of would be two."""
     leaving = only(found.of("leaving"), ["vip-holders"])
-    masters = only(found.of("changed"), ["vip-away"])
+    masters = only(found.of("changed"), ["vip-peers", "vip-away"])
     holders = [node for node in found.nodes if node.kind == "changed"]
     holders += [node for node in found.nodes if node.kind in ("new", "rebuilt")]
     return Wave(
@@ -227,8 +227,7 @@ def _vip(found: Changes) -> Wave:
         nodes=(*leaving, *masters, *only(holders, ["vip"])),
         checked="keepalived takes its configuration, its HAProxy listens at the address, and no "
         "machine has it that the others do not hear",
-        abort="the address where it is (while it moves between masters and load balancers: nowhere "
-        "until the next up, or this edit's revert, has ended); fewer machines that can take it",
+        abort="the address where it is; fewer machines that can take it, or more",
     )
 
 
@@ -292,7 +291,10 @@ def _vip_away(before: Memory, plan: Plan) -> Iterator[str]:
     if then <= anew:
         yield f"the VIP {plan.vip} while {', '.join(sorted(then))} is made anew"
     else:
-        yield f"the VIP {plan.vip} for some seconds, while it moves to {', '.join(sorted(now))}"
+        # Masters and load balancers stand by for each other; one pool does not for another.
+        handed = before.plan and bool(before.plan.load_balancers) != bool(plan.load_balancers)
+        how_long = "about a second" if handed else "some seconds"
+        yield f"the VIP {plan.vip} for {how_long}, while it moves to {', '.join(sorted(now))}"
 
 
 def _standing_by(plan: Plan) -> set[str]:

@@ -1,15 +1,14 @@
 # shellcheck shell=bash
 # Makes this machine one of those that can hold the virtual IP: keepalived beside HAProxy, which listens at that address already. The address
 # moves to a machine only where its HAProxy answers; a change of the others' list moves nothing.
-# Values: ADDRESS, VIP (address:port), INTERFACE, PEERS (addresses of the others that stand by), KEEPALIVED_CONF, KEEPALIVED_DROPIN; of a load balancer GENERATION_HERE (as the cluster lists it);
+# Values: ADDRESS, VIP (address:port), INTERFACE, KEEPALIVED_CONF, KEEPALIVED_DROPIN; of a load balancer GENERATION_HERE (as the cluster lists it);
 #   RESTING (1: in maintenance, keepalived is off).
 # Owns: keepalived.service and its drop-in, /etc/keepalived/keepalived.conf, /etc/kube-ha/vip-check. The password comes with the keys of the machine.
-SECRET=/etc/kube-ha/vrrp.conf
-KEEPALIVED=$ROOT/etc/keepalived/keepalived.conf
-DROPIN=$ROOT/etc/systemd/system/keepalived.service.d/kube-ha.conf
 CHECK=/etc/kube-ha/vip-check
 # shellcheck source=vip-check.sh disable=SC2154 # here: the folder of run.sh
 source "$here/vip-check.sh"
+# shellcheck source=keepalived.sh disable=SC2154
+source "$here/keepalived.sh"
 
 # All that is wrong at once, before anything is written.
 refuse_wrong_machine() {
@@ -35,28 +34,25 @@ refuse_taken() {
 }
 mine() { [[ $(ip -o -4 addr show) == *" ${VIP%:*}/"* ]]; }
 
-# Who has it by another list of machines hears nothing of this one, and is about to hear from the cluster that it may not: a pool that
-# is taken out of the config, say. By the hardware address, for the virtual one tells nothing.
-left_by_others() {
-  local holder peer at
+# Whoever has it tells this machine so: else keepalived would hear nothing here, and take the address while the other one has it.
+heard() {
+  local holder before
   holder=$(held_elsewhere)
   if [[ -z $holder ]]; then return; fi
-  for peer in $PEERS; do
-    at=$(hardware_of "$peer" 22)
-    if [[ $at == "$holder" ]]; then return; fi
-  done
-  echo "the machine with hardware address $holder has it, and is none of ${PEERS:-those that stand by}"
+  before=$(unknown_packets)
+  sleep 2.5 # adverts come once a second
+  if (($(unknown_packets) > before)); then return; fi
+  echo "the machine with hardware address $holder has it, and no advert of it (VRRP, protocol 112) comes here"
   return 1
 }
-# The hardware address of another machine that answers for it; empty where none does: then it is away, and nothing else is asked about it.
+# Packets of a protocol that nobody here listens to, as VRRP is while keepalived does not run.
+unknown_packets() { awk '$1 == "Ip:" {if (at) print $at; else for (i = 2; i <= NF; i++) if ($i == "InUnknownProtos") at = i}' /proc/net/snmp; }
+# The hardware address of another machine that answers for it; empty where none does.
 held_elsewhere() {
   if mine; then return; fi
   ip neigh flush to "${VIP%:*}" dev "$INTERFACE" >/dev/null 2>&1 || true # what is known may be of the holder before
-  hardware_of "${VIP%:*}" "${VIP##*:}"
-}
-hardware_of() {                                           # hardware_of ADDRESS PORT: empty where nobody answers for the address
-  timeout 2 bash -c "</dev/tcp/$1/$2" 2>/dev/null || true # a port that is closed is an answer too
-  ip -4 neigh show to "$1" dev "$INTERFACE" | sed -n 's/.* lladdr \([0-9a-f:]*\).*/\1/p'
+  timeout 2 bash -c "</dev/tcp/${VIP%:*}/${VIP##*:}" 2>/dev/null || true # a port that is closed is an answer too
+  ip -4 neigh show to "${VIP%:*}" dev "$INTERFACE" | sed -n 's/.* lladdr \([0-9a-f:]*\).*/\1/p'
 }
 
 # As keepalived will ask at its start; with whatever is wrong told here, and not in the journal.
@@ -81,11 +77,6 @@ rest() {
 }
 listens() { [[ -n $(ss -Hltn "src $VIP") ]]; }
 
-validated() { # validated FILE: keepalived itself takes it for right; a running one would end over an error
-  local answer
-  answer=$(keepalived -t -f "$1" 2>&1) || die "keepalived refuses its new configuration, the running one stays: $(tail -n 3 <<<"$answer")" "report this configuration: $1"
-}
-
 main() {
   local new=${KEEPALIVED%/*}/.kube-ha.conf.new taken=""
   own
@@ -106,7 +97,7 @@ main() {
     rest
     return
   fi
-  if [[ -n $taken ]]; then wait_for 60 "the virtual IP ${VIP%:*} given up by others than those that stand by" left_by_others; fi
+  if [[ -n $taken ]]; then wait_for 60 "adverts of the machine that has ${VIP%:*}" heard; fi
   settle reload keepalived.service "$KEEPALIVED" "$DROPIN" "$SECRET"
   finish
 }

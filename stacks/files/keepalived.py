@@ -118,8 +118,14 @@ def drop_in(plan: Plan, node: Node) -> str:
 
 
 def peers(plan: Plan, node: Node) -> list[str]:
-    """Addresses of the others that can hold it."""
-    return [other.address for other in plan.holders if other.name != node.name]
+    """Addresses of the others that can hold it.
+
+    Load balancers tell masters too: where their pool leaves the config, masters stand by before it
+    gives the address up, and take it at its last word.
+    """
+    listening = plan.masters if node.is_load_balancer else ()
+    others = [other for other in plan.holders if other.name != node.name]
+    return [other.address for other in (*others, *listening)]
 
 
 def _who(node: Node) -> str:

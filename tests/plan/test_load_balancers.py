@@ -21,6 +21,8 @@ MASTERS = ("master-1", "master-2", "master-3")
 EDGES = ("edge-1", "edge-2")
 GATE = ["! dev-acceptance-attempt", "~ dev-nodes", "~ dev-gate"]
 HOLDERS = ["! dev-vip-holders-attempt", "~ dev-vip-holders"]
+# Masters, which stand by for nothing any more, know whom they would let hear.
+TOLD = [*HOLDERS, *(f"~ dev-{node}-vip-peers" for node in MASTERS)]
 
 
 def stamped(phase: str, nodes: Iterable[str]) -> list[str]:
@@ -54,15 +56,15 @@ def test_nobody_but_the_end_of_an_up_waits_for_a_new_one(stacks: Stacks) -> None
     for node in EDGES:
         last = graph.before(f"dev-{node}-vip")
         assert {"dev-nodes", "dev-vip-holders", f"dev-{node}-keys"} <= last
-        assert {f"dev-{master}-vip" for master in MASTERS} <= last
+        assert {f"dev-{master}-vip-peers" for master in MASTERS} <= last
         assert f"dev-{node}-vip" in graph.before("dev-gate")
 
 
 def test_one_more_touches_it_and_those_that_have_to_hear_of_it(stacks: Stacks) -> None:
     more = {**EDGE, "pools.edge.count": 3}
-    changes = [*whole("edge-3"), *HOLDERS, *stamped("vip", EDGES), *GATE]
+    changes = [*whole("edge-3"), *TOLD, *stamped("vip", EDGES), *GATE]
     assert_changes(stacks, lab(EDGE), lab(more), changes)
-    less = [*whole("edge-3", "-"), *HOLDERS, *stamped("vip", EDGES), *GATE]
+    less = [*whole("edge-3", "-"), *TOLD, *stamped("vip", EDGES), *GATE]
     assert_changes(stacks, lab(more), lab(EDGE), less)
 
 
@@ -96,21 +98,22 @@ def test_a_reboot_is_waited_for_before_the_next_one_is_touched(stacks: Stacks) -
 # --- from masters to a pool, and back
 
 
-def test_masters_stop_once_the_others_are_ready_and_before_they_begin(stacks: Stacks) -> None:
+def test_masters_stop_once_the_others_hear_them_and_stand_by(stacks: Stacks) -> None:
     engine, _ = stacks.settled(lab({**VIP, **TLS}))
     run = engine.up(lab({**EDGE, **TLS}))
     graph = Graph(run)
     ready = {f"dev-{node}-{what}" for node in EDGES for what in ("keys", "ingress")}
     for master in MASTERS:
         assert phase(run, f"dev-{master}-vip") == "vip-away"
-        assert ready <= graph.before(f"dev-{master}-vip")
-        # A load balancer that waits for that word alone takes the address by it.
-        assert f"dev-{master}-vip" in graph.before("dev-vip-holders")
+        assert ready <= graph.before(f"dev-{master}-vip-peers")
+        # A load balancer that waits for that word alone begins by it.
+        assert f"dev-{master}-vip-peers" in graph.before("dev-vip-holders")
         for node in EDGES:
             assert "dev-vip-holders" in graph.before(f"dev-{node}-vip")
+            assert f"dev-{node}-vip" in graph.before(f"dev-{master}-vip")
     said = run.messages[-1]
-    assert "keepalived stops: load balancers take the VIP 10.92.0.5:8443 within seconds" in said
-    assert "the VIP 10.92.0.5:8443 for some seconds, while it moves to edge-1, edge-2" in said
+    assert "keepalived stops: load balancers stand by and take the VIP 10.92.0.5:8443" in said
+    assert "the VIP 10.92.0.5:8443 for about a second, while it moves to edge-1, edge-2" in said
     assert "is nobody's" not in said
     assert_exactly(engine.up(lab({**EDGE, **TLS})), [])
 
@@ -123,6 +126,7 @@ def test_what_moves_it_to_a_pool_touches_no_worker_and_restarts_nothing(stacks: 
         *(f"~ dev-{node}-master-keys" for node in MASTERS),
         *stamped("master", MASTERS),
         *stamped("vip", MASTERS),
+        *(f"+ dev-{node}-vip-peers" for node in MASTERS),
         *HOLDERS,
         *GATE,
     ]
@@ -141,14 +145,14 @@ def test_on_its_way_haproxy_of_masters_listens_and_keepalived_is_not_stopped(
     assert "bind 10.92.0.5:8443 transparent" in text
 
 
-def test_a_pool_that_leaves_is_told_before_masters_begin(stacks: Stacks) -> None:
+def test_a_pool_that_leaves_is_told_once_masters_stand_by(stacks: Stacks) -> None:
     engine, _ = stacks.settled(lab(EDGE))
     run = engine.up(lab(VIP))
     assert "edge" not in run.named("dev-vip-holders").text("stdin")
     graph = Graph(run)
     for master in MASTERS:
         assert phase(run, f"dev-{master}-vip") == "vip"
-        assert "dev-vip-holders" in graph.before(f"dev-{master}-vip")
+        assert f"dev-{master}-vip" in graph.before("dev-vip-holders")
     said = run.messages[-1]
     told = "is not listed any more, and gives up the VIP 10.92.0.5:8443 by the cluster's word"
     assert said.index(told) < said.index("stand by for the VIP")
@@ -156,7 +160,12 @@ def test_a_pool_that_leaves_is_told_before_masters_begin(stacks: Stacks) -> None
 
 
 @pytest.mark.parametrize(
-    ("start", "edit", "breaks"), [(VIP, EDGE, "dev-edge-1-vip"), (EDGE, VIP, "dev-master-2-vip")]
+    ("start", "edit", "breaks"),
+    [
+        (VIP, EDGE, "dev-edge-1-vip"),
+        (VIP, EDGE, "dev-master-2-vip"),
+        (EDGE, VIP, "dev-vip-holders"),
+    ],
 )
 def test_a_move_that_broke_off_is_taken_back_whole(
     stacks: Stacks, start: dict[str, object], edit: dict[str, object], breaks: str
@@ -169,6 +178,14 @@ def test_a_move_that_broke_off_is_taken_back_whole(
     assert {"~ dev-vip-holders", *(f"~ dev-{node}-vip" for node in MASTERS[:2])} <= changed
     for name in (f"dev-{MASTERS[0]}-vip", "dev-vip-holders"):
         assert back.named(name).text("stdin") == first.named(name).text("stdin")
+    if start is VIP:
+        # Masters forget those that still hear them only once they are told.
+        assert "dev-vip-holders" in Graph(back).before("dev-master-1-vip")
+    else:
+        # Masters may have it by now: once more they let the others hear, before these are listed.
+        heard = {f"dev-{node}-vip-peers" for node in MASTERS}
+        assert {f"~ {name}" for name in heard} <= changed
+        assert heard <= Graph(back).before("dev-vip-holders")
     assert_exactly(engine.up(lab(start)), [])
 
 
@@ -187,7 +204,7 @@ def test_a_pool_in_place_of_another_is_no_refusal(stacks: Stacks) -> None:
 
 def test_a_dead_one_is_told_and_never_dialled(stacks: Stacks) -> None:
     lost = {**EDGE, "nodes": {"edge-2": {"state": "lost"}}}
-    changes = [*whole("edge-2", "-"), *HOLDERS, *stamped("vip", ["edge-1"]), *GATE]
+    changes = [*whole("edge-2", "-"), *TOLD, *stamped("vip", ["edge-1"]), *GATE]
     # The policy that refuses what lost nodes write names it too.
     changes += ["! dev-addon-lost-nodes-attempt", "~ dev-addon-lost-nodes"]
     assert_changes(stacks, lab(EDGE), lab(lost), changes)

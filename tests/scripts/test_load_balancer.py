@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +17,6 @@ VALUES = {
     "ADDRESS": "10.0.0.31",
     "VIP": "10.0.0.5:8443",
     "INTERFACE": "eth0",
-    "PEERS": "10.0.0.32 10.0.0.33",
     "GENERATION_HERE": "2",
     "KEEPALIVED_CONF": CONF,
     "KEEPALIVED_DROPIN": "[Service]\nRestart=always",
@@ -122,9 +122,10 @@ def neighbours(shell: Shell, **hardware: str) -> None:
     )
 
 
-def make(shell: Shell, *, fails: bool = False, **values: str) -> str:
+def make(shell: Shell, *, fails: bool = False, packets: str = "echo 0", **values: str) -> str:
     (shell.root / "etc").mkdir(parents=True, exist_ok=True)
-    return shell.run(f"{HERE}main", phase="vip", values={**VALUES, **values}, fails=fails)
+    code = f"unknown_packets() {{ {packets}; }}; {HERE}main"
+    return shell.run(code, phase="vip", values={**VALUES, **values}, fails=fails)
 
 
 def test_it_stands_by_once_the_cluster_lists_it(edge: Shell) -> None:
@@ -149,18 +150,26 @@ def test_it_does_not_begin_before(edge: Shell, said: str, why: str) -> None:
     assert not [call for call in edge.calls if "restart" in call]
 
 
-def test_what_others_have_it_waits_for(edge: Shell) -> None:
-    """A pool that leaves the config holds it until the cluster's word has come there."""
-    neighbours(edge, a0_5="aa:aa:aa:aa:aa:99", a0_32="aa:aa:aa:aa:aa:32")
-    out = make(edge, fails=True)
-    assert "hardware address aa:aa:aa:aa:aa:99 has it, and is none of 10.0.0.32 10.0.0.33" in out
+def test_from_who_has_it_it_has_to_hear(edge: Shell) -> None:
+    """Else both would have it."""
+    neighbours(edge, a0_5="aa:aa:aa:aa:aa:99")
+    out = make(edge, fails=True, packets="echo 7")
+    assert "aa:aa:aa:aa:aa:99 has it, and no advert of it (VRRP, protocol 112) comes here" in out
     assert not [call for call in edge.calls if "restart" in call]
 
 
-def test_what_one_has_that_it_hears_it_does_not_wait_for(edge: Shell) -> None:
-    neighbours(edge, a0_5="aa:aa:aa:aa:aa:33", a0_33="aa:aa:aa:aa:aa:33")
-    make(edge)
+def test_once_it_hears_it_stands_by(edge: Shell) -> None:
+    neighbours(edge, a0_5="aa:aa:aa:aa:aa:33")
+    make(edge, packets="echo . >>seen; wc -l <seen")
     assert RESTART in edge.calls
+
+
+def test_packets_that_nobody_takes_are_the_kernel_s_own_count(shell: Shell) -> None:
+    """Counted here, wherever that stands in the table."""
+    table = Path("/proc/net/snmp").read_text().splitlines()
+    names, numbers = [line.split() for line in table if line.startswith("Ip:")]
+    at_least = int(numbers[names.index("InUnknownProtos")])
+    assert int(shell.run("unknown_packets", phase="vip", values=VALUES)) >= at_least
 
 
 def test_in_maintenance_keepalived_is_off_and_comes_back_after_it(edge: Shell) -> None:
@@ -177,7 +186,64 @@ def test_in_maintenance_keepalived_is_off_and_comes_back_after_it(edge: Shell) -
     assert "systemctl enable -q keepalived.service" in edge.calls
 
 
-# --- phase vip-away, on masters
+# --- phases vip-peers and vip-away, on masters
+
+RUNNING = """\
+# kube-ha: the virtual IP
+vrrp_instance dev {
+  unicast_peer {
+    10.0.0.12
+  }
+  virtual_ipaddress {
+    10.0.0.31/32 dev eth0
+  }
+}
+"""
+
+
+def let_hear(shell: Shell, *, fails: bool = False) -> str:
+    shell.stub("keepalived", "exit 5" if fails else "")
+    values = {"PEERS": "10.0.0.31 10.0.0.32"}
+    code = f"{HERE}DROPIN=$PWD/drop-in; touch drop-in; main"
+    return shell.run(code, phase="vip-peers", values=values, fails=fails)
+
+
+@pytest.fixture
+def standing_by(shell: Shell) -> Path:
+    """A master's keepalived.conf, by which it runs."""
+    shell.stub("systemctl")
+    file = shell.root / "etc/keepalived/keepalived.conf"
+    file.parent.mkdir(parents=True)
+    file.write_text(RUNNING)
+    return file
+
+
+def test_a_master_that_stands_by_tells_load_balancers_too(shell: Shell, standing_by: Path) -> None:
+    let_hear(shell)
+    assert standing_by.read_text() == RUNNING.replace(
+        "unicast_peer {\n", "unicast_peer {\n    10.0.0.32\n    10.0.0.31\n"
+    )
+    assert "systemctl reload keepalived.service" in shell.calls
+    shell.forget()
+    assert let_hear(shell).splitlines()[-1].endswith("changes=0")
+    assert not [call for call in shell.calls if "reload" in call]
+
+
+def test_what_keepalived_does_not_take_is_not_told(shell: Shell, standing_by: Path) -> None:
+    assert "keepalived refuses its new configuration" in let_hear(shell, fails=True)
+    assert standing_by.read_text() == RUNNING
+    assert not [call for call in shell.calls if "reload" in call]
+
+
+@pytest.mark.parametrize("text", ["", "vrrp_instance web {\n}\n", RUNNING])
+def test_where_it_is_nobody_s_or_stopped_there_is_nobody_to_tell(shell: Shell, text: str) -> None:
+    shell.stub("systemctl", "exit 3" if text == RUNNING else "")
+    file = shell.root / "etc/keepalived/keepalived.conf"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    let_hear(shell)
+    assert file.read_text() == text
+    assert not [call for call in shell.calls if "reload" in call or "restart" in call]
 
 
 def away(shell: Shell, *, fails: bool = False, **values: str) -> str:

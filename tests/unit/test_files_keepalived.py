@@ -108,7 +108,10 @@ def test_load_balancers_hold_it_in_place_of_masters() -> None:
         assert ("keepalived" in phases["node"]["PACKAGES"]) == node.is_load_balancer
         assert ("bind 10.92.0.5:8443" in phases["node"].get("HAPROXY_CFG", "")) != node.is_worker
     text = holder(made, made.load_balancers[0])
-    assert re.search(r"unicast_peer \{\s+10.92.0.32\s+\}", text)
+    # Masters hear them, so that they can stand by before the pool leaves.
+    told = [made.load_balancers[1], *made.masters]
+    (peers,) = re.findall(r"unicast_peer \{([^}]*)\}", text)
+    assert peers.split() == [node.address for node in told]
     assert '  script "/etc/kube-ha/vip-check member edge-1 1"\n' in text
     start = "ExecStartPre=/etc/kube-ha/vip-check start edge-1 1 10.92.0.5:8443\n"
     assert start in drop_in(made, made.load_balancers[0])
