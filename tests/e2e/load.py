@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,9 +37,21 @@ class Keys:
 
 
 class Client:
-    """A program of tests/e2e/clients in a machine, from `start` to `stop`; `lines` are what it wrote down."""
+    """A program of tests/e2e/clients in a machine, from `start` to `stop`; `lines` are what it wrote down.
 
-    def __init__(self, node: Node, name: str, program: str, evidence: Path) -> None:
+    `kinds`: of what it does, all have to have been seen good before it counts as begun.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        name: str,
+        program: str,
+        evidence: Path,
+        *,
+        kinds: Collection[str] = ("read", "write"),
+    ) -> None:
+        self._kinds = set(kinds)
         self._node = node
         self._name = name
         self._program = program
@@ -76,9 +88,7 @@ class Client:
         """What is missing until it has seen something good; empty when it has."""
         lines = self._node.asked(f"tail -n 20 {self._folder}/lines; cat {self._folder}/errors")
         good = {one.kind for one in history.attempts(lines.splitlines()) if one.good}
-        if good == {"read", "write"} or any(
-            look.members for look in members.looks(lines.splitlines())
-        ):
+        if good == self._kinds or any(look.members for look in members.looks(lines.splitlines())):
             return ""
         return f"{self._name} on {self._node.name}: {lines[-400:] or 'nothing yet'}"
 
