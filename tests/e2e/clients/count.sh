@@ -2,10 +2,12 @@
 # A client that counts: reads a number, then writes the next one if nobody has changed it since, again and again, until FOLDER/stop is there.
 # What is no good answer is asked once more, at the next door. Each attempt is one line on stdout: number of the operation, read or write, start and end
 # (ms of the epoch), HTTP status (000: no answer; 409: somebody else has changed it), the number that was there, the number read or written (-: none).
-#   count.sh api|etcd FOLDER     in FOLDER: ca.crt, client.crt, client.key; doors (words host:port; read anew for each attempt);
+# etcd-door: etcd at one door that leads to whichever member answers, so that nobody has to be followed.
+#   count.sh api|etcd|etcd-door FOLDER     in FOLDER: ca.crt, client.crt, client.key; doors (words host:port; read anew for each attempt);
 #                                key (name of the number; in the API a ConfigMap of the namespace default); pause (seconds)
 set -euo pipefail
-kind=$1 folder=$2
+kind=${1%-door} folder=$2
+follows=$([[ $1 != etcd ]] || echo 1)
 key=$(<"$folder/key") pause=$(<"$folder/pause")
 operation=0 turn=0 highest=0
 status=000 version=0 value=-
@@ -73,7 +75,7 @@ operate() {
     printf '%s %s %s %s %s %s %s %s\n' "$operation" "$1" "$start" "$end" "$status" "$base" "$wanted" "$at"
     if answered; then return 0; fi
     turn=$((turn + 1))
-    if [[ $kind == etcd ]]; then follow_members; fi
+    if [[ $follows ]]; then follow_members; fi
   done
   return 1
 }
@@ -103,7 +105,7 @@ main() {
   done
   while [[ ! -e $folder/stop ]]; do
     if operate read; then operate write || true; fi # a failure is told, and the next read tells what became of it
-    if [[ $kind == etcd ]]; then
+    if [[ $follows ]]; then
       turn=$((turn + 1))
       if ((operation % 10 < 2)); then follow_members; fi
     fi

@@ -1,0 +1,81 @@
+"""Story: a DNS name that the user makes leads to the masters; every up looks where it leads, and says what it should."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import config, lab
+from tests.e2e.stack import Stack
+
+NAME = "api.names.example"
+MASTERS = ("10.93.70.11", "10.93.70.12")
+STRANGER = "10.93.70.99"
+
+
+class Names:
+    """What the engine and its programs alone find in /etc/hosts: this computer's own file stays as it is."""
+
+    def __init__(self, folder: Path, stack: Stack) -> None:
+        self._hosts = folder / "hosts"
+        engine = shutil.which("pulumi", path=stack.environment["PATH"])
+        program = folder / "pulumi"
+        program.write_text(
+            f'#!/bin/sh\nexec unshare --mount sh -c \'mount --bind {self._hosts} /etc/hosts && exec {engine} "$@"\' pulumi "$@"\n'
+        )
+        program.chmod(0o755)
+        stack.environment["PATH"] = f"{folder}:{stack.environment['PATH']}"
+        self.lead()
+
+    def lead(self, *addresses: str) -> None:
+        """Let the name lead there; the same file, for it is what is mounted."""
+        own = Path("/etc/hosts").read_text()
+        self._hosts.write_text(own + "".join(f"{address} {NAME}\n" for address in addresses))
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    wanted = config.lab("test-a-name", "10.93.70.0/24", masters=2, workers=1)
+    wanted["cluster"]["endpoint"] = f"{NAME}:6443"
+    with Stack("a_name", wanted) as stack:
+        # Machines are made before: the container engine is not for a file system of one's own.
+        stack.up()
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def names(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Names:
+    return Names(tmp_path_factory.mktemp("names"), stack)
+
+
+def test_the_stack_says_which_records_to_make(stack: Stack, names: Names) -> None:
+    stack.config["frontDoors"] = {"dns": "unmanaged", "verify": "here"}
+    stack.write()
+    names.lead(*MASTERS)
+    stack.up()
+    assert stack.output("dnsRecords") == [{"name": NAME, "type": "A", "values": [*MASTERS]}]
+    again = stack.up()
+    assert again.changes == {}
+
+
+def test_one_that_leads_to_a_stranger_fails_the_up(stack: Stack, names: Names) -> None:
+    names.lead(MASTERS[0], STRANGER)
+    stack.edit("pools.worker.labels", {"tier": "one"})
+    told = stack.up(fails=True).tail()
+    assert f"leads to {STRANGER} too, where no client belongs" in told
+    assert f"make records of type A: {NAME} -> {', '.join(MASTERS)}; then run it again" in told
+    names.lead(MASTERS[1])
+    stack.up()
+
+
+def test_clients_by_that_name_are_shown_a_certificate_for_it(stack: Stack) -> None:
+    mirror = stack.node("mirror")
+    mirror.put("/run/kube-ha-test/ca.crt", stack.node("worker-1").run("cat /etc/kube-ha/ca.crt"))
+    for address in MASTERS:
+        asked = f"curl -sS --max-time 8 --cacert /run/kube-ha-test/ca.crt --resolve {NAME}:6443:{address} https://{NAME}:6443/readyz"
+        assert mirror.run(asked) == "ok"
+    with pytest.raises(lab.LabError, match="no alternative certificate subject name matches"):
+        mirror.run(asked.replace(NAME, f"other.{NAME}"))
