@@ -1,19 +1,24 @@
-"""Story: a DNS name that the user makes leads to the masters; every up looks where it leads, and says what it should."""
+"""Story: a DNS name that the user makes leads to the masters, then to an address that the user moves; every up looks where it leads."""
 
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e import config, lab
+from tests.e2e.load import Load
 from tests.e2e.stack import Stack
 
 NAME = "api.names.example"
 MASTERS = ("10.93.70.11", "10.93.70.12")
 STRANGER = "10.93.70.99"
+ADDRESS = "10.93.70.5"
+# Gone from one machine, there on the next: what the test itself needs for it, and a client that tries again.
+_MOVED_MS = 6000
 
 
 class Names:
@@ -79,3 +84,31 @@ def test_clients_by_that_name_are_shown_a_certificate_for_it(stack: Stack) -> No
         assert mirror.run(asked) == "ok"
     with pytest.raises(lab.LabError, match="no alternative certificate subject name matches"):
         mirror.run(asked.replace(NAME, f"other.{NAME}"))
+
+
+def test_an_address_that_the_user_moves_is_listened_at_wherever_it_is(
+    stack: Stack, names: Names
+) -> None:
+    """HAProxy is ours there, and what moves the address is not: no keepalived."""
+    _have(stack, "master-1", there=True)
+    names.lead(ADDRESS)
+    stack.edit("frontDoors.vip", {"address": ADDRESS, "failover": "own"})
+    stack.up()
+    assert not stack.node("master-1").runs("keepalived")
+    stack.forget_kubeconfig()
+    with Load(stack, "own failover", outside=[f"{ADDRESS}:8443"]) as load:
+        for start, end in (("master-1", "master-2"), ("master-2", "master-1")):
+            _have(stack, start, there=False)
+            _have(stack, end, there=True)
+            time.sleep(3)
+    for place, seen in load.seen().items():
+        assert (seen.lost, seen.stale, seen.failed_twice) == (0, 0, 0), f"{place}: {seen}"
+        assert max(seen.reads_gap_ms, seen.writes_gap_ms) < _MOVED_MS, f"{place}: {seen}"
+    assert stack.up().changes == {}
+
+
+def _have(stack: Stack, name: str, *, there: bool) -> None:
+    """What the user's own failover does: the address comes or goes, and its neighbours hear of it."""
+    tell = f"ping -c 1 -W 1 -I {ADDRESS} 10.93.70.2 >/dev/null"
+    move = f"ip address add {ADDRESS}/32 dev eth0 && {tell}"
+    stack.node(name).run(move if there else f"ip address del {ADDRESS}/32 dev eth0")
