@@ -59,7 +59,7 @@ class Acceptance(ComponentResource):
             f"{plan.spec.cluster.name}-nodes",
             args.machine,
             "nodes",
-            node_list.values(plan, args.applied) | {"PLAN": plan_digest(plan)},
+            node_list.values(plan, args.applied) | {"PLAN": plan_digest(plan), **_addons(plan)},
             identity=args.identity,
             stamp=self.attempt,
             opts=after(*args.after, parent=self),
@@ -83,6 +83,11 @@ class Acceptance(ComponentResource):
         )
         self.register_outputs({})
         return gate
+
+
+def _addons(plan: Plan) -> dict[str, str]:
+    """Add-ons of the user's: objects of all others that the cluster knows are deleted."""
+    return {"ADDONS": " ".join(addon.name for addon in plan.addons)} if plan.addons else {}
 
 
 def gate_values(plan: Plan) -> dict[str, str]:
@@ -127,4 +132,5 @@ def plan_digest(plan: Plan) -> str:
     # reaches the nodes is nothing that they become.
     apart = {"pools", "nodes", "allow", "rollout"}
     settings = plan.spec.model_dump_json(by_alias=True, exclude=apart)
-    return phases.digest(settings, repr(plan.versions), repr(plan.nodes))
+    addons = [repr(plan.addons)] if plan.addons else []
+    return phases.digest(settings, repr(plan.versions), repr(plan.nodes), *addons)

@@ -16,6 +16,7 @@ from components.etcd_snapshot import snapshot_first
 from components.ingress import end_tls
 from components.load_balancers import make_ready
 from components.machines.api_door import ApiDoor
+from components.manifests import apply_manifests
 from components.master import Master, MasterArgs
 from components.pki import Pki
 from components.prepared import Prepared, Scripts, bring_scripts, prepare
@@ -91,6 +92,15 @@ class Cluster(ComponentResource):
         named = self._name_api(last)
         addons = self._addons(served)
         joinable, opened = self._workers(served, last)
+        # The token first: what an add-on's objects wait for may run on workers.
+        given = apply_manifests(
+            name,
+            self._plan,
+            self._master_machine(),
+            identity=self._identity,
+            parent=self,
+            waits_for=(*addons.applied, joinable),
+        )
         self._doors = self._load_balancers(last)
         balanced = [self._doors[n] for n in self._doors if n in self._settled][-1:]
         self.gate = acceptance.prove(
@@ -106,6 +116,7 @@ class Cluster(ComponentResource):
                     *(last, named, joinable, opened),
                     *[*self._members.values()][-1:],
                     *addons.applied,
+                    *given,
                     # Who leaves the control plane is in no HAProxy any more.
                     *balanced,
                 ),

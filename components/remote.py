@@ -86,6 +86,30 @@ def copy_scripts(
     )
 
 
+def copy_file(
+    name: str,
+    machine: Machine,
+    file: str,
+    target: str,
+    *,
+    wanted: Input[str],
+    opts: ResourceOptions,
+) -> remote.CopyToRemote:
+    """Bring a file of this computer beside the node scripts, under the name `target`.
+
+    Anew for every change of `wanted`, and for another machine. The state holds its hash alone; the
+    id is an attempt stamp, as of copy_scripts.
+    """
+    return remote.CopyToRemote(
+        name,
+        connection=machine.connection,
+        source=pulumi.FileAsset(file),
+        remote_path=f"{_REMOTE}/{target}",
+        triggers=[wanted, machine.user, machine.node.name, machine.node.generation],
+        opts=ResourceOptions.merge(opts, ResourceOptions(deleted_with=machine.deleted_with)),
+    )
+
+
 def attempt(name: str, *, wanted: Input[str], opts: ResourceOptions) -> pulumi.Stash:
     """A stamp that is new for every change of `wanted`, for all but a machine's first command."""
     return pulumi.Stash(

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from stacks import memory, report, ssh_keys, text, transition
+from stacks import addon_files, memory, report, ssh_keys, text, transition
 from stacks.memory import Memory
-from stacks.plan import plan
+from stacks.plan import Plan, plan
+from stacks.problems import Problem
 from stacks.report import Report
 from stacks.spec import SpecError, load
 from stacks.stack_file import StackFileError, read
@@ -33,9 +34,14 @@ def main(arguments: list[str]) -> int:
         return _refused(given.format, str(file), error.problems)
     said = report.report(before, wanted, verdict)
     sys.stdout.write(_printed(said, given.format))
-    found = [*wanted.warnings, *verdict.warnings, *ssh_keys.problems(wanted.spec)]
+    found = [*wanted.warnings, *verdict.warnings, *_unread(wanted)]
     sys.stderr.write(text.warnings(found))
     return 0
+
+
+def _unread(wanted: Plan) -> list[Problem]:
+    """What is wrong with files that this computer need not have."""
+    return ssh_keys.problems(wanted.spec) + addon_files.problems(wanted.spec)
 
 
 def _arguments() -> argparse.ArgumentParser:

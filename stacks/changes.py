@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from stacks import (
+    addon_words,
     arrivals,
     certificates,
     clouds,
@@ -54,6 +55,7 @@ def changes(before: Memory | None, plan: Plan) -> Changes:
     if before is None:
         new = tuple(arrivals.new(plan, node, founding=True) for node in plan.nodes)
         addons = tuple((name, "is made") for name in sorted(desired.addons(plan)))
+        addons += addon_words.made(plan)
         return Changes(nodes=new, addons=addons, keys=(), program=(), unchanged=0, comparable=True)
     drift = _Drift.of(before)
     found: list[NodeChange] = []
@@ -269,4 +271,7 @@ def _addons(before: Memory, plan: Plan, drift: _Drift) -> tuple[tuple[str, str],
             out.append((name, _OBJECTS.get(name, _PODS)))
         elif again or "addon" in drift.scripts:
             out.append((name, "is applied again, nothing restarts"))
+    if before.plan is None:
+        return tuple(out)
+    out += addon_words.changed(before.plan, plan, again=again or "manifests" in drift.scripts)
     return tuple(out)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from stacks import artifacts, desired, names, rotation
 from stacks.artifacts import File
@@ -30,7 +30,7 @@ _SUM = 16  # of what a node should be
 def problems(plan: Plan) -> list[Problem]:
     """What would not fit: settings of a master, of any node, the list of nodes, their addresses."""
     of_nodes = _of_nodes(plan) or _of_addresses(plan)
-    return [*_of_masters(plan), *_of_machines(plan), *of_nodes]
+    return [*_of_masters(plan), *_of_machines(plan), *of_nodes, *_of_addons(plan)]
 
 
 def master_sizes(plan: Plan) -> dict[str, int]:
@@ -139,6 +139,17 @@ def _of_addresses(plan: Plan) -> list[Problem]:
         "each other, or set kubelet.servingCertificates: self-signed"
     )
     return [Problem("pools", text)]
+
+
+def _of_addons(plan: Plan) -> Iterator[Problem]:
+    for addon in plan.addons:
+        size = OTHER_VALUES + sum(_sizes(desired.manifests(plan, addon)).values())
+        if size > STDIN_LIMIT:
+            text = (
+                f"the list of its {len(addon.objects)} objects and files takes {size} bytes, "
+                f"{STDIN_LIMIT} fit; make two add-ons of it"
+            )
+            yield Problem(f"addons.{addon.name}", text)
 
 
 def addresses_size(plan: Plan) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from stacks import (
+    addon_files,
     check_addresses,
     check_clouds,
     check_control_plane,
@@ -49,6 +50,7 @@ def problems(spec: Spec) -> list[Problem]:
         *serving.problems(spec, places),
         *check_settings.problems(spec),
         *check_rollout.problems(spec),
+        *addon_files.said_problems(spec),
         *refusals.problems(spec.allow),
     ]
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 
 from stacks import clouds, front_door_values, object_store, phases, ports, rotation, serving
+from stacks.addon_files import Addon
 from stacks.artifacts import File, images
 from stacks.files import (
     apiserver,
@@ -240,6 +241,28 @@ def addons(plan: Plan) -> dict[str, str]:
     if plan.spec.network.plugin == "flannel":
         manifests["flannel"] = flannel.flannel(plan)
     return manifests
+
+
+def manifests(plan: Plan, addon: Addon) -> dict[str, str]:
+    """Values of the manifests phase: which files, and which objects are in them."""
+    lines = [
+        f"{shipped(addon, number)} {total} {path}"
+        for number, (path, total) in enumerate(addon.files)
+    ]
+    groups: dict[tuple[str, str], list[str]] = {}
+    for one in addon.objects:
+        groups.setdefault((one.kind, one.namespace), []).append(one.name)
+    return {
+        "NAME": addon.name,
+        "FILES": "\n".join(lines),
+        "OBJECTS": "\n".join(" ".join([*where, *found]) for where, found in groups.items()),
+        "GENERATION": str(plan.spec.converge.generation),
+    }
+
+
+def shipped(addon: Addon, number: int) -> str:
+    """Name of one of its files on the master that applies it: another one for other content."""
+    return f"addon.{addon.name}.{number + 1}.{addon.files[number][1][:12]}.yaml"
 
 
 def preflight(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 
 from stacks import desired, phases, spec
+from stacks.addon_files import Addon, KubernetesObject
 from stacks.plan import Node, Plan, plan
 from stacks.spec import Spec
 from stacks.versions import Versions
@@ -60,7 +61,34 @@ def of(plan: Plan) -> dict[str, object]:
         "versions": {item.name: getattr(plan.versions, item.name) for item in fields(Versions)},
         "scripts": scripts(),
         "rendered": rendered(plan),
+        **({"addons": _addons(plan)} if plan.addons else {}),
     }
+
+
+def _addons(plan: Plan) -> dict[str, object]:
+    return {
+        addon.name: {
+            "files": dict(addon.files),
+            "objects": [" ".join(one) for one in addon.objects],
+        }
+        for addon in plan.addons
+    }
+
+
+def _addons_of(found: object) -> tuple[Addon, ...]:
+    out = []
+    for name, held in sorted(_items(found)):
+        parts = dict(_items(held))
+        listed = parts.get("objects")
+        words = [str(line).split(" ") for line in listed] if isinstance(listed, list) else []
+        out.append(
+            Addon(
+                name=name,
+                files=tuple(_texts(parts.get("files")).items()),
+                objects=tuple(KubernetesObject(*line) for line in words if len(line) == 3),
+            )
+        )
+    return tuple(out)
 
 
 def scripts() -> dict[str, str]:
@@ -154,7 +182,11 @@ def read(previous: Mapping[str, object]) -> Memory:
     if previous.get("format") != FORMAT or not isinstance(config, Mapping):
         raise UnreadableMemoryError(f"format {previous.get('format')!r}")
     try:
-        said = plan(spec.remembered(_as_it_was(config)), sets=_versions(previous.get("versions")))
+        said = plan(
+            spec.remembered(_as_it_was(config)),
+            sets=_versions(previous.get("versions")),
+            addons=_addons_of(previous.get("addons")),
+        )
     except ValueError as error:
         raise UnreadableMemoryError(str(error)) from None
     return Memory(

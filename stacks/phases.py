@@ -23,7 +23,7 @@ NODE_PHASES = (
     "ingress",
 )
 CLUSTER_PHASES = (
-    *("addon", "mint", "snapshot", "retire", "rotation"),
+    *("addon", "manifests", "mint", "snapshot", "retire", "rotation"),
     *("wave", "balancer", "nodes", "gate", "etcd-absent"),
 )
 # What a phase shares with some others but not with all.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from stacks import checks, clouds, inventory, versions
+from stacks import addon_files, checks, clouds, inventory, versions
+from stacks.addon_files import Addon
 from stacks.addresses import nth
 from stacks.fields import NodeState
 from stacks.inventory import ZONE_LABEL, Place
@@ -100,6 +101,7 @@ class Plan:
     load_balancers: tuple[Node, ...]  # in rollout order
     etcd_stacked: bool  # every master has its own etcd member and uses only 127.0.0.1
     warnings: tuple[tuple[str, str], ...]  # (config path, text)
+    addons: tuple[Addon, ...] = ()  # of the user's; sorted by name, which is their order
 
     @property
     def in_lab(self) -> bool:
@@ -190,10 +192,13 @@ class Plan:
         raise KeyError(name)
 
 
-def plan(spec: Spec, *, sets: Versions | None = None) -> Plan:
+def plan(
+    spec: Spec, *, sets: Versions | None = None, addons: tuple[Addon, ...] | None = None
+) -> Plan:
     """Everything that follows from a config that load() accepted, resolved.
 
-    `sets` are the component versions of a plan of the past; default: those of the lock.
+    `sets` are the component versions of a plan of the past, `addons` what its add-ons were;
+    default: those of the lock, and what lies in the files that the config names.
     """
     nodes = tuple(_node(spec, place) for place in inventory.present(spec))
     in_turn = sorted(nodes, key=_turn)
@@ -210,6 +215,7 @@ def plan(spec: Spec, *, sets: Versions | None = None) -> Plan:
         load_balancers=tuple(node for node in in_turn if node.is_load_balancer),
         etcd_stacked=all(node.is_etcd for node in masters),
         warnings=tuple(sorted(checks.warnings(spec))),
+        addons=addon_files.read(spec) if addons is None else addons,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from stacks import checks, ingress_files, mending, object_store, problems, ssh_keys
+from stacks import addon_files, checks, ingress_files, mending, object_store, problems, ssh_keys
 from stacks.cloud_settings import AwsSpec, DiskGib, GcpSpec
 from stacks.control_plane_settings import ControlPlaneSpec
 from stacks.fields import (
@@ -203,6 +203,12 @@ class NodeSpec(Section):
     taints: tuple[TaintSpec, ...] = Field((), description="added to the pool's")
 
 
+class AddonSpec(Section):
+    manifests: tuple[FilePath, ...] = Field(
+        description="files of Kubernetes objects in YAML, relative to the project's folder"
+    )
+
+
 class Spec(Section):
     """The whole config of one stack, the keys of project kube-ha."""
 
@@ -230,6 +236,11 @@ class Spec(Section):
         None, description="where nodes fetch from; default: the lab's own mirror, else upstream"
     )
     proxy: ProxySpec = Field(ProxySpec(), description="HTTP proxy of the nodes")
+    addons: dict[DnsLabel, AddonSpec] = Field(
+        default_factory=dict,
+        description="what else runs in the cluster, by name: applied in the order of the names "
+        "(docs/day-2.md)",
+    )
     rollout: RolloutSpec = Field(
         RolloutSpec(), description="how changes reach the workers: waves, checks, limits"
     )
@@ -253,6 +264,7 @@ def load(raw: Mapping[str, object], *, read_keys: bool = True) -> Spec:
         late += object_store.secret_problems(spec, raw)
         if read_keys:
             late += ssh_keys.problems(spec) + ingress_files.problems(spec)
+            late += addon_files.problems(spec)
         found += problems.unrelated(late, to=found)
     if spec is not None and not found:
         found += _sizes(spec)
@@ -276,10 +288,11 @@ def remembered(raw: Mapping[str, object]) -> Spec:
 def _sizes(spec: Spec) -> list[Problem]:
     """Problems of what the plan becomes on machines; `spec` is right in everything else."""
     # Not at the top: a plan is made of what this module defines.
-    from stacks import check_sizes, plan, rollout
+    from stacks import check_sizes, desired, plan, rollout
 
     made = plan.plan(spec)
-    return check_sizes.problems(made) + rollout.problems(made)
+    taken = addon_files.taken(made.addons, desired.addons(made)) if made.addons else []
+    return check_sizes.problems(made) + rollout.problems(made) + taken
 
 
 def _parse(raw: Mapping[str, object]) -> tuple[list[Problem], Spec | None]:

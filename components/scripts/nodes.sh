@@ -3,9 +3,11 @@
 # others evicted, their etcd member removed by the survivors, and deleted, before their machines are touched. Runs on a master.
 # Values: WANTED (lines "pool applied names", names as a-[1-3],b-[2-8/3]), LABELS (lines "names<TAB>key=value ..."), TAINTS (lines "names<TAB>key=value:effect ..."),
 #   MEMBERS (words "name=address", wanted etcd members), ETCD_ENDPOINTS (comma list, as the apiserver's), STALL_S (give up when nothing moved for so long), IDLE_S (the same, where nothing is under way either), NETWORK (1: nodes become Ready).
-# MAINTENANCE (names as above, to be cordoned; may be unset).
+# MAINTENANCE (names as above, to be cordoned; may be unset), ADDONS (words, those of the user's that are wanted; may be unset).
 # shellcheck source=membership.sh disable=SC2154 # here: the folder of run.sh
 source "$here/membership.sh"
+# shellcheck source=addon-list.sh
+source "$here/addon-list.sh"
 
 # Wanted nodes that are not as wanted, one a line: "busy", "idle" (nothing is under way there) or "failed", then the name with the reason.
 missing() {
@@ -207,5 +209,7 @@ main() {
   drain_nodes
   retire_members
   delete_nodes
+  # shellcheck disable=SC2086 # words are words
+  sweep_addons ${ADDONS:-}
   finish
 }

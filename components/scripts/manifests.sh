@@ -1,0 +1,48 @@
+# shellcheck shell=bash
+# Makes the cluster hold the objects of one add-on of the user's. Runs on a master.
+# Values: NAME, FILES (lines "file sha256 path": file as it was copied beside the folder of the scripts, path as the stack's config has it), OBJECTS (lines
+#   "kind namespace name ...": what is in the files, in their order).
+# What it holds is listed in a ConfigMap of the cluster (addon-list.sh); objects that left are deleted by phase nodes, once all add-ons are applied.
+# shellcheck source=addon-list.sh disable=SC2154 # here: the folder of run.sh
+source "$here/addon-list.sh"
+COPIES=${here%/*}
+APPLY_S=240 # a webhook of the add-on's own may need a worker that joins meanwhile
+
+check_files() {
+  local file sum path is
+  while read -r file sum path; do
+    [[ -f $COPIES/$file ]] || die "file $COPIES/$file ($path) is missing" "raise converge.generation and run pulumi up again: it is copied anew"
+    is=$(sha256sum <"$COPIES/$file")
+    [[ ${is%% *} == "$sum" ]] || die "file $COPIES/$file is not the $path of this plan" "raise converge.generation and run pulumi up again: it is copied anew"
+  done <<<"$FILES"
+}
+
+# Server-side, as the owner of these fields: big definitions fit, and what others added to the objects stays. kubectl goes on past what it cannot apply
+# yet: objects of a kind that the same files define, or in a namespace that comes later. So all is applied until nothing is left over.
+apply() {
+  local file _ words=()
+  while read -r file _; do words+=(-f "$COPIES/$file"); done <<<"$FILES"
+  timeout 120 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 30s apply --server-side --force-conflicts --field-manager "$ADDON_MANAGER" "${words[@]}" >/dev/null
+}
+
+# Copies of what this add-on was before.
+drop_copies() {
+  local copy
+  for copy in "$COPIES/addon.$NAME."*; do
+    if [[ -e $copy && $'\n'$FILES != *$'\n'"${copy##*/} "* ]]; then rm -f "$copy"; fi
+  done
+}
+
+main() {
+  local paths
+  paths=$(awk '{printf "%s%s", sep, $3; sep = ", "}' <<<"$FILES")
+  # shellcheck disable=SC2034 # read by die
+  HINT="mend what it says in $paths, or what it waits for, then run pulumi up again; by hand on $NODE: kubectl apply --server-side -f of $COPIES/addon.$NAME.*"
+  own
+  check_files
+  list_objects # before the first is applied: whatever a run that is cut off leaves is known to the next one
+  wait_for "$APPLY_S" "add-on $NAME ($paths) applied" apply
+  drop_copies
+  log "applied add-on $NAME"
+  finish
+}
