@@ -17,8 +17,8 @@ list_objects() {
   put_list "$NAME" "$now" "$before"
 }
 put_list() { # put_list ADDON OBJECTS LEFT
-  jq -n --arg name "$1" --arg label "$ADDON_LABEL" --arg objects "$2" --arg left "$3" \
-    '{apiVersion: "v1", kind: "ConfigMap", metadata: {name: "kube-ha-addon-\($name)", namespace: "kube-system", labels: {($label): $name}}, data: {objects: $objects, left: $left}}' |
+  jq -n --arg name "$1" --arg mark "$ADDON_LABEL" --arg objects "$2" --arg left "$3" \
+    '{apiVersion: "v1", kind: "ConfigMap", metadata: {name: "kube-ha-addon-\($name)", namespace: "kube-system", labels: {($mark): $name}}, data: {objects: $objects, left: $left}}' |
     kubectl_admin apply --server-side --force-conflicts --field-manager kube-ha -f - >/dev/null
 }
 
@@ -26,7 +26,7 @@ put_list() { # put_list ADDON OBJECTS LEFT
 sweep_addons() {
   local lists wanted=" $* " table kind namespace name
   lists=$(kubectl_admin -n kube-system get configmaps -l "$ADDON_LABEL" -o json)
-  table=$(jq -r --arg wanted "$wanted" --arg label "$ADDON_LABEL" '.items[] | .metadata.labels[$label] as $name | ($wanted | contains(" \($name) ")) as $stays
+  table=$(jq -r --arg wanted "$wanted" --arg mark "$ADDON_LABEL" '.items[] | .metadata.labels[$mark] as $name | ($wanted | contains(" \($name) ")) as $stays
     | (.data.objects // "" | split("\n")[] | select(. != "") | [if $stays then "holds" else "left" end, .]), (.data.left // "" | split("\n")[] | select(. != "") | ["left", .]) | join(" ")' <<<"$lists")
   # Into a variable first: a loop that fails on the right of a pipe could go unseen.
   table=$(awk '$1 == "holds" {holds[$2 " " $3 " " $4]; next} {rows[++count] = $2 " " $3 " " $4} END {for (; count; count--) if (!(rows[count] in holds) && !seen[rows[count]]++) print rows[count]}' <<<"$table")
@@ -39,7 +39,7 @@ sweep_addons() {
 # When all of them are gone: a sweep that is cut off begins again with the same ones.
 settle_lists() { # settle_lists WANTED LISTS
   local name left rows
-  rows=$(jq -r --arg label "$ADDON_LABEL" '.items[] | "\(.metadata.labels[$label]) \((.data.left // "") != "")"' <<<"$2")
+  rows=$(jq -r --arg mark "$ADDON_LABEL" '.items[] | "\(.metadata.labels[$mark]) \((.data.left // "") != "")"' <<<"$2")
   while read -r name left; do
     if [[ -z $name ]]; then continue; fi
     if [[ $1 != *" $name "* ]]; then
@@ -49,7 +49,7 @@ settle_lists() { # settle_lists WANTED LISTS
       changes=$((changes + 1))
       log "add-on $name has left"
     elif [[ $left == true ]]; then
-      put_list "$name" "$(jq -r --arg name "$name" --arg label "$ADDON_LABEL" '.items[] | select(.metadata.labels[$label] == $name) | .data.objects // ""' <<<"$2")" ""
+      put_list "$name" "$(jq -r --arg name "$name" --arg mark "$ADDON_LABEL" '.items[] | select(.metadata.labels[$mark] == $name) | .data.objects // ""' <<<"$2")" ""
     fi
   done <<<"$rows"
 }
