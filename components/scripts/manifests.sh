@@ -19,10 +19,16 @@ check_files() {
 
 # Server-side, as the owner of these fields: big definitions fit, and what others added to the objects stays. kubectl goes on past what it cannot apply
 # yet: objects of a kind that the same files define, or in a namespace that comes later. So all is applied until nothing is left over.
+# What the API refuses for what stands in it, no waiting mends.
+HOPELESS=" is invalid: |field not declared in schema|strict decoding error|unknown field|error parsing"
 apply() {
-  local file _ words=()
+  local file _ words=() answer
   while read -r file _; do words+=(-f "$COPIES/$file"); done <<<"$FILES"
-  timeout 120 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 30s apply --server-side --force-conflicts --field-manager "$ADDON_MANAGER" "${words[@]}" >/dev/null
+  rm -f "$STATE/manifests.refused"
+  if answer=$(timeout 120 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 30s apply --server-side --force-conflicts --field-manager "$ADDON_MANAGER" "${words[@]}" 2>&1 >/dev/null); then return; fi
+  printf '%s\n' "$answer"
+  [[ $answer =~ $HOPELESS ]] || return 1
+  grep -E "$HOPELESS" <<<"$answer" >"$STATE/manifests.refused"
 }
 
 # Copies of what this add-on was before.
@@ -42,6 +48,7 @@ main() {
   check_files
   list_objects # before the first is applied: whatever a run that is cut off leaves is known to the next one
   wait_for "$APPLY_S" "add-on $NAME ($paths) applied" apply
+  if [[ -s $STATE/manifests.refused ]]; then die "add-on $NAME: the API refuses $(head -n 3 "$STATE/manifests.refused" | cut -c 1-300 | paste -sd';')"; fi
   drop_copies
   log "applied add-on $NAME"
   finish

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from components.script import STDIN_LIMIT
+from stacks.check_sizes import STDIN_LIMIT
 from tests.plan.graph import Graph
 from tests.plan.recording import Engine, RunError
 from tests.plan.settled import Stacks

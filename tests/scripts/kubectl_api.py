@@ -59,6 +59,9 @@ if "apply" in words:
             if key[1] not in spaces():
                 wrong.append(f'Error from server (NotFound): namespaces "{{key[1]}}" not found')
                 continue
+            if "dta" in one:
+                wrong.append("Error from server: failed to create typed patch object: .dta: field not declared in schema")
+                continue
             one["metadata"]["managedFields"] = [{{"manager": option("--field-manager")}}]
             objects[" ".join(key)] = one
             print("/".join(key[::2]), "serverside-applied")

@@ -47,9 +47,9 @@ def addon_of(shell: Shell, name: str, *files: Sequence[str]) -> Addon:
     assert addon_files.problems(spec) == []
     (addon,) = addon_files.read(spec)
     (shell.folder / "copies").mkdir(exist_ok=True)
-    for number, path in enumerate(paths):
+    for number, name in enumerate(paths):
         copy = shell.folder / "copies" / desired.shipped(addon, number)
-        copy.write_bytes(Path(path).read_bytes())
+        copy.write_bytes(Path(name).read_bytes())
     return addon
 
 
@@ -112,6 +112,15 @@ def test_what_can_never_be_applied_ends_with_the_last_answer_and_what_to_do(
     assert "do: mend what it says in" in out
     # Known to the cluster all the same: should it be taken back, what was applied is deleted.
     assert api.listed("toys") == (["Widget.example.com default w", "ConfigMap default a"], [])
+
+
+def test_what_no_waiting_mends_is_told_at_once(shell: Shell, api: KubectlApi) -> None:
+    wrong = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndta: {}\n"
+    out = apply(shell, addon_of(shell, "toys", [wrong, config_map("b")]), limit_s=600, fails=True)
+    assert "add-on toys: the API refuses Error from server: failed to create typed patch" in out
+    assert ".dta: field not declared in schema" in out
+    apply(shell, addon_of(shell, "toys", [config_map("a"), config_map("b")]))
+    assert api.names == {"ConfigMap default a", "ConfigMap default b"}
 
 
 def test_it_is_listed_before_the_first_object_is_applied(shell: Shell, api: KubectlApi) -> None:
