@@ -209,8 +209,16 @@ def _waves(dice: Dice, _: Draw) -> object:
     return "tests/fuzz/waves.yaml" if dice.chance(90) else "tests/fuzz/none.yaml"
 
 
+def _manifests(dice: Dice, _: Draw) -> object:
+    """Files that are there, but for the last one."""
+    listed = ("tests/fuzz/widgets.yaml", "tests/fuzz/gadgets.yaml", "tests/fuzz/none.yaml")
+    first = dice.below(3)
+    return list(listed[first : first + dice.between(1, 2)])
+
+
 # Where the type alone says too little for a value that is often accepted.
 _BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
+    ("AddonSpec", "manifests"): _manifests,
     ("AuditSpec", "policy"): _policy,
     ("ControlPlaneSpec", "admission_plugins"): _plugins,
     ("DnsZoneSpec", "domain"): _domain,

@@ -222,7 +222,7 @@ def _words(before: Plan, after: Plan, said: Report) -> None:
     away = {node.name for node in (*before.away, *after.away)}
     assert was.keys() - now.keys() <= leaving <= (was.keys() | away) - now.keys()
     assert said.changes.unchanged == len(stay - changed)
-    addons = desired.addons(before) != desired.addons(after)
+    addons = desired.addons(before) != desired.addons(after) or before.addons != after.addons
     again = before.spec.converge != after.spec.converge
     assert bool(said.changes.addons) == (addons or again)
     idle = before.spec.rollout == after.spec.rollout
