@@ -58,6 +58,13 @@ MOVED = GATE | {
 INGRESS = {**VIP, "frontDoors.ingress": {"hosts": ["shop.example.com"]}}
 HOSTS = {**VIP, "frontDoors.ingress": {"hosts": ["shop.example.com", "*.blog.example.com"]}}
 
+FILES = [
+    str(PAGE.parents[1] / name)
+    for name in ("examples/addons/defaults.yaml", "tests/fuzz/gadgets.yaml")
+]
+ADDON = {"addons": {"team": {"manifests": FILES[:1]}}}
+TWO_FILES = {"addons": {"team": {"manifests": FILES}}}
+
 NAMED = {"cluster.endpoint": "api.example.com"}
 RECORD = {
     **NAMED,
@@ -175,6 +182,11 @@ ROWS: dict[str, list[Row]] = {
         Row(edit={"cluster.etcd": "3.6.15"}, touched=MASTERS, named=GATE | {"master-1-etcd"}),
         Row(before={"cluster.etcd": "3.5.35"}, edit={}, touched=MASTERS, named=GATE | {"master-1-etcd"}),
         Row(edit={"cluster.containerd": "2.3.6"}, touched=ALL, named=GATE | {"worker-1-node"}),
+    ],
+    "run something else in the cluster, change it, take it out": [
+        Row(edit=ADDON, touched=names(), named=GATE | {"addon-team", "addon-team-file-1"}),
+        Row(before=ADDON, edit=TWO_FILES, touched=names(), named=GATE | {"addon-team", "addon-team-file-2"}),
+        Row(before=ADDON, edit={}, touched=names(), named=GATE | {"addon-team"}),
     ],
     "update packages of the operating system": [
         Row(edit={"os/packages": "june"}, touched=ALL, named=GATE | {"snapshot", "master-1-node", "master-1-etcd", "master-1-master", "worker-1-node"}),
