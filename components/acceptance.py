@@ -14,7 +14,7 @@ from pulumi_command import remote
 from components import node_list, outside
 from components.machines.api_door import ApiDoor
 from components.remote import Identity, Machine, after, attempt, converge
-from stacks import api_name, phases
+from stacks import api_name, clouds, phases
 from stacks.files import acceptance as manifest
 from stacks.plan import Plan
 
@@ -108,6 +108,7 @@ def gate_values(plan: Plan) -> dict[str, str]:
         "REACH": str(_REACH),
         "SERVING_CERTIFICATES": plan.spec.kubelet.serving_certificates,
         "DEPLOYMENTS": " ".join(rollouts),
+        **({"CLOUD_CONTROLLER": "external"} if clouds.has_controller(plan.spec) else {}),
         **_doors(plan),
     }
 

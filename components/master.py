@@ -9,6 +9,7 @@ from pulumi_command import remote
 
 from components import key_files
 from components.pki import Pki
+from components.prepared import of_cloud
 from components.remote import Identity, Machine, after, attempt, converge
 from stacks import desired, phases, rotation
 from stacks.certificates import of_node
@@ -59,6 +60,7 @@ class Master(ComponentResource):
                 *(args.pki.leafs[leaf.name].cert for leaf in of_node(args.plan, node))
             ).apply(lambda certs: phases.digest(*certs, *([moved] if moved else []))),
             "APPLIED": args.applied,
+            **of_cloud(args.machine),
         }
         wanted = Output.all(**values).apply(
             lambda known: phases.digest(

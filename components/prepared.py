@@ -88,12 +88,17 @@ def prepare(
         f"{name}-node",
         machine,
         "node",
-        {**scripts.values, "APPLIED": scripts.applied},
+        {**scripts.values, **of_cloud(machine), "APPLIED": scripts.applied},
         identity=identity,
         stamp=scripts.copied.id,
         opts=after(passed, waits_for, parent=parent),
     )
     return Prepared(ready=ready, applied=scripts.applied)
+
+
+def of_cloud(machine: Machine) -> dict[str, Input[str]]:
+    """What the cloud knows the machine by: no part of `applied`, which a pool's nodes share."""
+    return {} if machine.provider_id is None else {"PROVIDER_ID": machine.provider_id}
 
 
 def look(

@@ -28,6 +28,7 @@ class Machine:
     user: str
     exists: Resource | None  # what has to be there first; None: the machine was always there
     deleted_with: Resource | None  # deleting this takes all traces on the machine along
+    provider_id: Input[str] | None = None  # in a cloud whose controller manager is waited for
     keep: bool = False  # when it leaves for good, what is on its disks stays
 
 

@@ -37,6 +37,7 @@ def problems(spec: Spec, places: Sequence[Place]) -> list[Problem]:
     return [
         *out,
         *_access(spec),
+        *_controller(spec),
         *_pools(spec),
         *_addresses(spec),
         *_quorum(spec, places),
@@ -45,6 +46,29 @@ def problems(spec: Spec, places: Sequence[Place]) -> list[Problem]:
         *(_gcp(machines.gcp) if machines.gcp and provider == "gcp" else ()),
         *(_aws(spec, machines.aws) if machines.aws and provider == "aws" else ()),
     ]
+
+
+def warnings(spec: Spec) -> list[Problem]:
+    """Kubelets that wait for what nobody brings."""
+    if not clouds.has_controller(spec) or spec.addons:
+        return []
+    text = (
+        "is external, and no add-on brings a cloud controller manager: until one runs, new nodes "
+        "take no pods, and the gate fails; see addons"
+    )
+    return [Problem(f"machines.{spec.machines.provider}.cloudController", text)]
+
+
+def _controller(spec: Spec) -> Iterator[Problem]:
+    cloud, provider = clouds.settings(spec), spec.machines.provider
+    signed = spec.kubelet.serving_certificates != "self-signed"
+    if clouds.has_controller(spec) and cloud is not None and cloud.access == "public" and signed:
+        text = (
+            "is external, and machines have public addresses: kubelets would ask for certificates "
+            "for addresses that no config knows; take another access, or set "
+            "kubelet.servingCertificates: self-signed"
+        )
+        yield Problem(f"machines.{provider}.cloudController", text)
 
 
 def _elsewhere(spec: Spec) -> Iterator[Problem]:

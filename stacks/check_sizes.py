@@ -11,7 +11,7 @@ import hashlib
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
-from stacks import artifacts, desired, names, rotation
+from stacks import artifacts, clouds, desired, names, rotation
 from stacks.artifacts import File
 from stacks.files import approver
 from stacks.plan import Mirror, Node, Plan
@@ -24,6 +24,7 @@ OTHER_VALUES = 500  # names of values, of cluster and node, sums, a master's tai
 _CA_CERTIFICATE = 700
 _LITTLE = 512  # a text of less is not what fills a command
 _APPROVER = 1500  # what may approve, beside the addresses
+_PROVIDER_ID = 180  # the longest names that Google takes
 _SUM = 16  # of what a node should be
 
 
@@ -37,7 +38,8 @@ def master_sizes(plan: Plan) -> dict[str, int]:
     """Bytes of each value in the biggest command that makes a master; `OTHER` is all the rest."""
     # Masters differ by name, address and taint alone, and writing YAML takes its time: one will do.
     longest = max(plan.masters, key=lambda node: len(node.name) + len(node.address))
-    return {"OTHER": OTHER_VALUES, **_sizes(desired.of_master(plan, longest))}
+    other = OTHER_VALUES + _of_cloud(plan)
+    return {"OTHER": other, **_sizes(desired.of_master(plan, longest))}
 
 
 def machine_sizes(plan: Plan) -> dict[str, int]:
@@ -48,11 +50,16 @@ def machine_sizes(plan: Plan) -> dict[str, int]:
     files = artifacts.files(dataclasses.replace(plan, mirror=None), first.arch)
     lines = sum(_line_size(plan.mirror, name, files[name]) for name in downloads)
     authorities = len(rotation.generations(plan.spec.pki.rotation.kubernetes))
-    other = OTHER_VALUES + _CA_CERTIFICATE * authorities + lines
+    other = OTHER_VALUES + _CA_CERTIFICATE * authorities + lines + _of_cloud(plan)
     sizes = {"OTHER": other, **_sizes(desired.of_node(plan, first))}
     # The same addresses twice, for containerd and for downloads.
     sizes["CONTAINERD_PROXY"] += sizes.pop("PROXY_ENV")
     return sizes
+
+
+def _of_cloud(plan: Plan) -> int:
+    """Of what the cloud knows the machine by."""
+    return _PROVIDER_ID if clouds.has_controller(plan.spec) else 0
 
 
 def _line_size(mirror: Mirror | None, name: str, file: File) -> int:

@@ -61,6 +61,7 @@ def warnings(spec: Spec) -> list[Problem]:
     out = [
         *check_pools.warnings(spec),
         *check_zones.warnings(spec, inventory.present(spec)),
+        *check_clouds.warnings(spec),
         *check_control_plane.warnings(spec),
         *check_addresses.warnings(places),
         *check_rollout.warnings(spec),

@@ -16,7 +16,24 @@ def refusals_of(before: Memory, plan: Plan) -> list[Refusal]:
     then = before.plan
     if then is None or not clouds.in_cloud(then.spec) or not clouds.in_cloud(plan.spec):
         return []
-    return [*_moved(then, plan), *_protected(then, plan)]
+    return [*_moved(then, plan), *_protected(then, plan), *_too_early(then, plan)]
+
+
+def _too_early(then: Plan, plan: Plan) -> Iterator[Refusal]:
+    """A cloud controller manager that runs while Nodes do not tell which machine they are."""
+    if not clouds.has_controller(plan.spec) or clouds.has_controller(then.spec):
+        return
+    there = {addon.name for addon in then.addons}
+    for addon in plan.addons:
+        if addon.name not in there:
+            yield Refusal(
+                "cloud-controller",
+                addon.name,
+                f"addons.{addon.name}",
+                "comes in the same up that sets cloudController: external; a cloud controller "
+                "manager would find no machine for the Nodes that are there, and may delete those "
+                "that are not Ready; run up without it, then add it",
+            )
 
 
 def warnings_of(before: Memory | None, plan: Plan) -> list[Problem]:
@@ -31,11 +48,29 @@ def warnings_of(before: Memory | None, plan: Plan) -> list[Problem]:
     text = "another machine type or disk is for machines still to be made; until their generation "
     return [
         *_way_in(then, plan),
+        *_controller_words(then, plan),
         *(
             Problem(f"pools.{pool}", f"{text}is raised {_some(names)} stay as they are")
             for pool, names in sorted(stale.items())
         ),
     ]
+
+
+def _controller_words(then: Plan, plan: Plan) -> Iterator[Problem]:
+    was, now = clouds.has_controller(then.spec), clouds.has_controller(plan.spec)
+    path = f"machines.{plan.spec.machines.provider}.cloudController"
+    if now and not was:
+        text = (
+            "Nodes that are there get the ID of their machine, which is for life; labels of the "
+            "cloud, as the instance type, only those whose generation is raised"
+        )
+        yield Problem(path, text)
+    if was and not now:
+        text = (
+            "Nodes keep the IDs of their machines; load balancers, routes and disks that the cloud "
+            "controller manager made stay in the cloud unless you delete their objects first"
+        )
+        yield Problem(path, text)
 
 
 def _way_in(then: Plan, plan: Plan) -> Iterator[Problem]:

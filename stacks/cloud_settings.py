@@ -77,6 +77,11 @@ class CloudSpec(Section):
     few_zones: bool = Field(
         default=False, description="true accepts that the loss of one zone stops etcd"
     )
+    cloud_controller: Literal["none", "external"] = Field(
+        "none",
+        description="external: kubelets wait for a cloud controller manager, which an add-on "
+        "brings, and know their machine's ID (docs/clouds.md)",
+    )
 
 
 class GcpSpec(CloudSpec):

@@ -73,6 +73,35 @@ def in_cloud(spec: Spec) -> bool:
     return spec.machines.provider in ("gcp", "aws")
 
 
+def has_controller(spec: Spec) -> bool:
+    """Whether kubelets wait for a cloud controller manager."""
+    cloud = settings(spec)
+    return cloud is not None and cloud.cloud_controller == "external"
+
+
+def provider_id(plan: Plan, node: Node, instance: str) -> str:
+    """What Kubernetes knows a machine of the cloud by; `instance`: its name (Google), its ID (AWS).
+
+    As the providers write it: gce.go and instances.go of cloud-provider-gcp and -aws.
+    """
+    gcp = plan.spec.machines.gcp
+    if plan.spec.machines.provider == "gcp" and gcp is not None:
+        return f"gce://{gcp.project}/{node.zone}/{instance}"
+    return f"aws:///{node.zone}/{instance}"
+
+
+def inner_domain(spec: Spec) -> str:
+    """Domain of the names that AWS's controller manager gives nodes, ip-10-20-0-11.<domain>.
+
+    Empty where nodes keep their own names: at Google, and without a controller manager.
+    """
+    aws = spec.machines.aws
+    if not has_controller(spec) or spec.machines.provider != "aws" or aws is None:
+        return ""
+    # Amazon VPC user guide, "DNS attributes for your VPC".
+    return "ec2.internal" if aws.region == "us-east-1" else f"{aws.region}.compute.internal"
+
+
 def of_plan(plan: Plan) -> CloudSpec:
     """The section of a plan's cloud. Raises ValueError where machines are made in none."""
     found = settings(plan.spec)

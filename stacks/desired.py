@@ -124,7 +124,7 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
             "CONTAINERD_PROXY": value.of(containerd.proxy(plan)),
             "REGISTRY_HOSTS": _registry_hosts(plan),
             "KUBELET_UNIT": value.of(kubelet.unit()),
-            "KUBELET_DROPIN": value.of(kubelet.drop_in()),
+            "KUBELET_DROPIN": value.of(kubelet.drop_in(plan)),
             # Not used by the script: it makes a node read its settings from the cluster again when
             # they change.
             "KUBELET_SETTINGS": phases.digest(json.dumps(kubelet.configuration(plan))),
@@ -213,7 +213,10 @@ def of_master(plan: Plan, node: Node) -> dict[str, str]:
 
 
 def _serving(plan: Plan) -> dict[str, str]:
-    return {"SERVING_ISSUED": "1" if serving.are_issued(plan) else ""}
+    # A cloud controller manager of AWS gives nodes other names to serve under.
+    domain = clouds.inner_domain(plan.spec)
+    named = {"CLOUD_DOMAIN": domain} if domain else {}
+    return {"SERVING_ISSUED": "1" if serving.are_issued(plan) else "", **named}
 
 
 def _cluster_ca(plan: Plan) -> dict[str, str]:

@@ -54,6 +54,8 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ("node", "KUBELET_DROPIN"): Effect(what="kubelet's unit", then=_KUBELET),
     ("node", "KUBELET_SETTINGS"): Effect(what="kubelet settings", then=_KUBELET),
     ("node", "SERVING_ISSUED"): Effect(what="the kubelet's serving certificate", then=_KUBELET),
+    ("node", "CLOUD_DOMAIN"): Effect(what="names that the cloud gives nodes", then=_QUIET),
+    ("master", "CLOUD_DOMAIN"): Effect(what="names that the cloud gives nodes", then=_QUIET),
     ("node", "HAPROXY_CFG"): Effect(what="haproxy.cfg", then=_HAPROXY),
     ("node", "PAUSE_IMAGE"): Effect(what="pause image", then="used by new pods"),
     ("node", "CLUSTER_CA"): Effect(

@@ -13,6 +13,7 @@ from stacks.problems import Problem
 
 # Kind -> what is allowed by it. The subject of each is told in the refusal.
 ALLOWABLE: Mapping[str, str] = {
+    "cloud-controller": "that add-on looks for machines only once Nodes have told their IDs",
     "host-key": "the machine of that name shows another SSH host key, and is the same machine",
     "leave-together": "those masters leave in one up together with workers",
     "machine-protected": "the cloud's deletion protection was lifted from that machine by hand",

@@ -130,6 +130,9 @@ class Aws(ComponentResource):
             through=self._through,
             exists=exists,
             instance=instance,
+            provider_id=instance.id.apply(lambda id_: clouds.provider_id(self._plan, node, id_))
+            if clouds.has_controller(self._plan.spec)
+            else None,
         )
 
     def _instance(

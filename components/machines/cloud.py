@@ -76,6 +76,7 @@ class Keys:
         through: remote.ProxyConnectionArgs | None,
         exists: Resource,
         instance: Resource,
+        provider_id: Input[str] | None,
     ) -> Machine:
         """The machine of a node; `instance` takes all traces along when it is deleted."""
         return Machine(
@@ -91,6 +92,7 @@ class Keys:
             user=clouds.USER,
             exists=exists,
             deleted_with=instance,
+            provider_id=provider_id,
         )
 
     def _host_key(self, name: str) -> Output[str]:

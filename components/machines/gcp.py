@@ -127,6 +127,9 @@ class Gcp(ComponentResource):
             through=self._through,
             exists=instance,
             instance=instance,
+            provider_id=clouds.provider_id(self._plan, node, name)
+            if clouds.has_controller(self._plan.spec)
+            else None,
         )
 
     def _instance(

@@ -61,9 +61,11 @@ pending() {
 # addresses: by name, what the config says, as 8 hexadecimal digits. Lines of the table: "a-[1-3],a-[7-9/2] 10.0.0.10+" (the number at the end of the name
 # is added), "a-[1-3] 10.0:000b000c000d" (4 digits for each name, in their order) or "name 10.0.0.7".
 declare -A address_of=()
+domain="" # of the names that AWS's cloud controller manager gives nodes: ip-10-0-0-7.DOMAIN
 addresses() {
   local name address
   ask call -f --max-time 20 -o "$APPROVER_RUN/table" "$APPROVER_API/api/v1/namespaces/kube-system/configmaps/kube-ha-addresses" 2>"$APPROVER_RUN/error" || return 1
+  domain=$(jq -r '.data.domain // ""' "$APPROVER_RUN/table")
   address_of=()
   while read -r name address; do
     address_of["$name"]=$address
@@ -144,8 +146,8 @@ read_der() {
   ((${#content} == 2 * size))
 }
 
-# is_wanted DIGITS NAME ADDRESS: the request is, byte for byte but for key and signature, what that node's kubelet asks for: this subject, this one DNS
-# name and this one address, in this order, and nothing else. Nothing has to be understood of what anybody else may have put into it.
+# is_wanted DIGITS NAME ADDRESS DNS-NAME: the request is, byte for byte but for key and signature, what that node's kubelet asks for: this subject, this
+# one DNS name and this one address, in this order, and nothing else. Nothing has to be understood of what anybody else may have put into it.
 is_wanted() {
   local tag content rest made subject names body
   attribute 55040a system:nodes
@@ -154,7 +156,7 @@ is_wanted() {
   made=$subject$made
   wrap 30
   subject=$made
-  hex "$2"
+  hex "$4"
   wrap 82
   names=$made made=$3
   wrap 87
@@ -194,10 +196,11 @@ judge() {
     echo "the stack's config has no such node in the cluster (ConfigMap kube-system/kube-ha-addresses)"
   elif ! digits=$(der_of "$4"); then
     echo "not readable as a request"
-  elif ! is_wanted "$digits" "$node" "${address_of[$node]}"; then
+  elif ! is_wanted "$digits" "$node" "${address_of[$node]}" "$node" && { [[ -z $domain ]] || ! is_wanted "$digits" "$node" "${address_of[$node]}" "$(cloud_name "${address_of[$node]}")"; }; then
     printf 'asks for other names than %s and %d.%d.%d.%d: %s\n' "$node" "0x${address_of[$node]:0:2}" "0x${address_of[$node]:2:2}" "0x${address_of[$node]:4:2}" "0x${address_of[$node]:6:2}" "$(asked_for "$4")"
   fi
 }
+cloud_name() { printf 'ip-%d-%d-%d-%d.%s' "0x${1:0:2}" "0x${1:2:2}" "0x${1:4:2}" "0x${1:6:2}" "$domain"; }
 # For people alone.
 asked_for() {
   local text

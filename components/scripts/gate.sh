@@ -5,6 +5,7 @@
 #   NAMESPACE, NAME, PORT (of the test pods and their Service), DNS_DOMAIN, REACH (how many neighbours each node tries; all when there are fewer nodes), DEPLOYMENTS (words "namespace/kind/name" that must be rolled out),
 #   DOORS (words "host:port" by which clients outside reach the API; may be empty), API_NAME, API_ADDRESSES (a name that only machines of the network
 #   know, and the addresses that it may lead to; may be empty),
+#   CLOUD_CONTROLLER (external: one has to initialise every node; may be unset),
 #   SERVING_CERTIFICATES (of kubelets: self-signed, issued, verified), APPLIED (what every node announces; given at the end of an update, not by hand).
 # shellcheck source=kubelets.sh disable=SC2154 # here: the folder of run.sh
 source "$here/kubelets.sh"
@@ -157,6 +158,22 @@ every_api_server_asks() {
   done
 }
 
+# Until then no pod is placed on a new node, CoreDNS neither.
+check_initialized() {
+  # shellcheck disable=SC2034 # read by die
+  local HINT="see that the add-on with the cloud controller manager runs (kubectl get pods -A -o wide), tolerates this taint, runs with hostNetwork and may ask the cloud (its log); then run pulumi up again"
+  if [[ ${CLOUD_CONTROLLER:-} != external ]]; then return; fi
+  wait_for 240 "every node initialised by a cloud controller manager" all_initialized
+}
+all_initialized() {
+  local waiting
+  waiting=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{" "}{.spec.taints[*].key}{"\n"}{end}') || return 1
+  waiting=$(awk '/ node\.cloudprovider\.kubernetes\.io\/uninitialized( |$)/ {printf "%s%s", sep, $1; sep = " "}' <<<"$waiting")
+  if [[ -z $waiting ]]; then return; fi
+  printf 'taint node.cloudprovider.kubernetes.io/uninitialized is still on %s\n' "$(cut -c 1-300 <<<"$waiting")"
+  return 1
+}
+
 machine_ids() {
   local twice
   twice=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.status.nodeInfo.machineID}{"\n"}{end}' | sort | uniq -d)
@@ -177,6 +194,7 @@ main() {
     kubectl --kubeconfig /etc/kubernetes/admin.conf proxy --unix-socket "$SOCKET" >/dev/null 2>&1 8>&- 9>&- &
     proxy_pid=$!
   fi
+  check_initialized
   check_kubelets
   if [[ $NETWORK == 1 ]]; then
     rolled_out

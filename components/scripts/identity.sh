@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Which CAs the kubeconfigs of this node trust, by which CA the kubelet is known, and what it serves with: what node.sh and master.sh share. Only
-# definitions; they source it. Values: SERVING_ISSUED (1: it serves with a certificate of the cluster's CA; empty: it signs one itself).
+# definitions; they source it. Values: SERVING_ISSUED (1: it serves with a certificate of the cluster's CA; empty: it signs one itself), CLOUD_DOMAIN (of the
+# names under which kubelets serve once AWS's controller manager has named them; may be unset), PROVIDER_ID (what the cloud knows this machine by; may be unset).
 SERVING=${IDENTITY%/*}/kubelet-server-current.pem
 
 # embed_ca FILE KUBECONFIG...: kubeconfigs trust what FILE holds. kubeadm puts one certificate there, and while a CA is replaced there are two.
@@ -49,10 +50,13 @@ serving_address() {
   printf '%s\n' "$address"
 }
 serves_well() { # serves_well CA-BUNDLE
-  local signer
+  local signer name
   if [[ ! -f $SERVING ]]; then return 1; fi
   signer=$(openssl x509 -in "$1")
-  openssl verify -CAfile <(printf '%s\n' "$signer") -verify_ip "$SERVING_ADDRESS" -verify_hostname "$NODE" "$SERVING" >/dev/null 2>&1
+  for name in "$NODE" ${CLOUD_DOMAIN:+"ip-${SERVING_ADDRESS//./-}.$CLOUD_DOMAIN"}; do
+    if openssl verify -CAfile <(printf '%s\n' "$signer") -verify_ip "$SERVING_ADDRESS" -verify_hostname "$name" "$SERVING" >/dev/null 2>&1; then return; fi
+  done
+  return 1
 }
 renew_certificate() { # renew_certificate PATH CA-BUNDLE COMMAND...
   local path=$1 ca=$2 new=$STATE/identity.pem target
@@ -110,3 +114,19 @@ take_certificate() { # take_certificate NAME FILE
   base64 -d <<<"$answer" >"$2"
 }
 as_kubelet() { curl -fsS --max-time 10 --noproxy '*' --cacert "$CLUSTER_CA" --cert "$IDENTITY" "$@"; }
+
+# A kubelet says which machine of the cloud it is when it registers its Node, and never again: a Node from before gets it here. Whoever looks for its
+# machine by the name of the Node would find none, and take it for gone.
+tell_provider_id() {
+  local is
+  if [[ -z ${PROVIDER_ID:-} ]]; then return; fi
+  wait_for 60 "Node $NODE read by its own kubelet identity" read_own_node
+  is=$(jq -r '.spec.providerID // ""' "$STATE/node.json")
+  rm -f "$STATE/node.json"
+  if [[ $is == "$PROVIDER_ID" ]]; then return; fi
+  [[ -z $is ]] || die "Node $NODE has provider ID $is and not $PROVIDER_ID, and no Node can change it" "raise nodes.$NODE.generation: the node is made anew"
+  wait_for 60 "provider ID of Node $NODE" as_kubelet -X PATCH -H 'Content-Type: application/merge-patch+json' -o /dev/null -d "{\"spec\":{\"providerID\":\"$PROVIDER_ID\"}}" "https://127.0.0.1:3446/api/v1/nodes/$NODE"
+  changes=$((changes + 1))
+  log "Node $NODE has provider ID $PROVIDER_ID"
+}
+read_own_node() { as_kubelet "https://127.0.0.1:3446/api/v1/nodes/$NODE" >"$STATE/node.json"; }

@@ -2,7 +2,7 @@
 # Makes this machine a serving master: kubelet, apiserver, controller manager and scheduler of the wanted configuration. Every master is made
 # by the same `kubeadm init`; its PKI and etcd are there already, so no other master has to be alive. An existing master changes by phases.
 # Another version of the kubelet, which phase node has put beside the one that runs, is put in its place while the API server is away.
-# Values: ADDRESS, KUBEADM_CONFIG, texts of files of the apiserver, empty where it has none (AUDIT_POLICY, ADMISSION_CONFIG, OIDC_CA), CERTIFICATES (hash of this master's leafs: changes when they are renewed), KEYS (generations of CAs and keys that were ever rotated, may be empty), APPLIED, SERVING_ISSUED as of identity.sh.
+# Values: ADDRESS, KUBEADM_CONFIG, texts of files of the apiserver, empty where it has none (AUDIT_POLICY, ADMISSION_CONFIG, OIDC_CA), CERTIFICATES (hash of this master's leafs: changes when they are renewed), KEYS (generations of CAs and keys that were ever rotated, may be empty), APPLIED, SERVING_ISSUED, CLOUD_DOMAIN, PROVIDER_ID as of identity.sh.
 # Owns: /etc/kubernetes but for the PKI, the static pods of the control plane, kube-ha-approver.service and /etc/kube-ha/approve.
 CONFIG=/etc/kube-ha/kubeadm.yaml
 MANIFEST=/etc/kubernetes/manifests/kube-apiserver.yaml
@@ -325,5 +325,6 @@ main() {
   follow_kubelet_settings
   end_update
   announce "$APPLIED"
+  tell_provider_id
   finish
 }

@@ -2,7 +2,7 @@
 # Makes the machine ready for its roles: packages, kernel settings, container runtime, kubelet, the local way to the API.
 # Values: ARTEFACTS (lines "name url sha256"), PACKAGES, PROXY_ENV (lines, may be empty), and the files' texts: SYSCTL, MODULES,
 #   CONTAINERD_CONFIG, CONTAINERD_UNIT, CONTAINERD_PROXY (may be empty), REGISTRY_HOSTS (lines "host<TAB>base64 of hosts.toml"), KUBELET_UNIT, KUBELET_DROPIN, HAPROXY_CFG,
-#   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES, KUBERNETES (version), OS_* as of os.sh; SERVING_ISSUED as of identity.sh; VIP (address:port, where phase vip comes later), INGRESS (1: phase ingress comes later).
+#   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES, KUBERNETES (version), OS_* as of os.sh; SERVING_ISSUED, CLOUD_DOMAIN, PROVIDER_ID as of identity.sh; VIP (address:port, where phase vip comes later), INGRESS (1: phase ingress comes later).
 # Of a load balancer (ROLES) only ROLES, PACKAGES, PROXY_ENV, HAPROXY_CFG, CA_CRT, APPLIED, OS_*, VIP and INGRESS: it is no node of Kubernetes.
 # Owns: the units containerd, kubelet and haproxy, and the files named above. A machine of an older incarnation of this node is wiped first.
 CERTS=/etc/containerd/certs.d
@@ -126,6 +126,7 @@ kubelet() {
   done
   put 644 /etc/systemd/system/kubelet.service <<<"$KUBELET_UNIT"
   put 644 /etc/systemd/system/kubelet.service.d/10-kubeadm.conf <<<"$KUBELET_DROPIN"
+  cloud_args
   if ! kubelet_made; then
     systemctl daemon-reload
     systemctl enable -q kubelet # kubeadm starts it
@@ -140,6 +141,18 @@ kubelet() {
   follow_kubelet_settings
   end_update
   announce "$APPLIED"
+  tell_provider_id
+}
+
+# What the drop-in reads of this machine alone. It is there only where a cloud controller manager is waited for.
+CLOUD_ARGS=/etc/kube-ha/kubelet.env
+cloud_args() {
+  if [[ -n ${PROVIDER_ID:-} ]]; then
+    put 644 "$ROOT$CLOUD_ARGS" <<<"KUBELET_CLOUD_ARGS=\"--cloud-provider=external --provider-id=$PROVIDER_ID\""
+  elif [[ -e $ROOT$CLOUD_ARGS ]]; then
+    rm -f "$ROOT$CLOUD_ARGS"
+    changes=$((changes + 1))
+  fi
 }
 
 # The minor version that runs here and the one that is wanted, where they differ: "2.3 -> 2.4". Upstream's addresses hold it, and mirrors keep them.

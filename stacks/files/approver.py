@@ -6,7 +6,7 @@ approve is the user of this manifest, and as that user it asks the API.
 
 from __future__ import annotations
 
-from stacks import serving
+from stacks import clouds, serving
 from stacks.files.manifests import Document, cluster_role, config_map, meta
 from stacks.files.yaml_text import documents
 from stacks.plan import Plan
@@ -77,5 +77,7 @@ def manifest(plan: Plan) -> str:
         "roleRef": {"apiGroup": rbac, "kind": "Role", "name": _NAME},
         "subjects": [user],
     }
-    known = config_map(ADDRESSES, "kube-system", {"addresses": f"{lines}\n"})
+    domain = clouds.inner_domain(plan.spec)
+    named = {"domain": domain} if domain else {}
+    known = config_map(ADDRESSES, "kube-system", {"addresses": f"{lines}\n", **named})
     return documents(known, role, approves, reads, looks_up)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stacks import serving
+from stacks import clouds, serving
 from stacks.node_settings import KubeletSpec
 from stacks.plan import Node, Plan
 
@@ -44,6 +44,8 @@ ExecStart=/usr/local/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS \
 $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
 """
 
+CLOUD_ARGS = "/etc/kube-ha/kubelet.env"
+
 # Labels of these domains are Kubernetes' own; a kubelet may set only those named here
 # (admission plugin NodeRestriction, and the kubelet refuses to start with others).
 _RESERVED = ("kubernetes.io", "k8s.io")
@@ -56,9 +58,13 @@ def unit() -> str:
     return _UNIT
 
 
-def drop_in() -> str:
+def drop_in(plan: Plan) -> str:
     """/etc/systemd/system/kubelet.service.d/10-kubeadm.conf."""
-    return _DROP_IN
+    if not clouds.has_controller(plan.spec):
+        return _DROP_IN
+    # Which machine it is, phase node writes there: this file is the same for all nodes of a pool.
+    with_file = _DROP_IN.replace("ExecStart=\n", f"EnvironmentFile=-{CLOUD_ARGS}\nExecStart=\n", 1)
+    return f"{with_file.rstrip()} $KUBELET_CLOUD_ARGS\n"
 
 
 def configuration(plan: Plan) -> dict[str, object]:

@@ -55,6 +55,7 @@ EVERY_WAY: list[tuple[Config, Edits]] = [
     (gcp, {"pools.worker.machineType": "t2a-standard-2", "pools.worker.arch": "arm64"}),
     (gcp, {"machines.gcp.serviceAccountRoles": ["roles/compute.viewer"], "machines.gcp.labels": {"team": "a"}}),
     (gcp, {"pools.etcd": {"roles": ["etcd"], "count": 3, "zones": list(ZONES), "etcdDiskGib": 40}, "pools.master.roles": ["master"]}),
+    (gcp, {"machines.gcp.cloudController": "external"}),
     (gcp, {"cluster.name": "a-cluster-with-a-name-of-32-chars"[:32]}),
     (gcp, {"pools.master.count": 1, "pools.worker.count": 1}),
     (gcp, behind_tunnel("gcp")),
@@ -65,6 +66,7 @@ EVERY_WAY: list[tuple[Config, Edits]] = [
     (aws, {"machines.aws.diskType": "io2", "machines.aws.etcdDiskType": "io2"}),
     (aws, {"pools.worker.machineType": "m7g.large", "pools.worker.arch": "arm64"}),
     (aws, {"machines.aws.policies": ["arn:aws:iam::aws:policy/service-role/AmazonEBSCSIDriverPolicy"]}),
+    (aws, {"machines.aws.cloudController": "external"}),
     (aws, {"machines.aws.image": "ami-0123456789abcdef0"}),
     (aws, {"cluster.name": "a-cluster-with-a-name-of-32-chars"[:32]}),
     (aws, {"machines.aws.vpcId": "vpc-0123456789abcdef0", "machines/aws/subnets": {
@@ -359,3 +361,48 @@ def test_sdks_of_clouds_are_imported_by_their_own_stacks_alone(stacks: Stacks) -
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("config", "path", "known"),
+    [
+        (gcp, "machines.gcp.cloudController", "gce://my-project/europe-west3-a/prod-{}"),
+        (aws, "machines.aws.cloudController", "aws:///eu-central-1a/"),
+    ],
+)
+def test_each_machine_is_told_what_the_cloud_knows_it_by_and_a_pool_still_shares_its_hash(
+    stacks: Stacks, config: Config, path: str, known: str
+) -> None:
+    _, run = stacks.settled(config({path: "external"}))
+    for node in ("master-1", "worker-1"):
+        phases = ("node", "master") if node == "master-1" else ("node",)
+        for phase in phases:
+            stdin = run.named(f"prod-{node}-{phase}").text("stdin")
+            assert f"PROVIDER_ID={known.format(node)}" in stdin
+            if config is aws:
+                number = run.named(f"prod-{node}-machine").id
+                assert f"PROVIDER_ID={known}{number}\n" in stdin
+    lines = run.named("prod-nodes").text("stdin").partition("WANTED='")[2].partition("'")[0]
+    assert [line.split()[0] for line in lines.splitlines()] == ["master"] * 3 + ["worker"]
+    assert "CLOUD_CONTROLLER=external" in run.named("prod-gate").text("stdin")
+    _, without = stacks.settled(config({}))
+    assert not [one for one in without.commands if "PROVIDER_ID" in one.text("stdin")]
+    assert {one.name for one in without.custom} == {one.name for one in run.custom}
+
+
+@pytest.mark.parametrize(
+    ("config", "path"),
+    [(gcp, "machines.gcp.cloudController"), (aws, "machines.aws.cloudController")],
+)
+def test_a_controller_manager_changes_kubelets_and_no_machine(
+    stacks: Stacks, config: Config, path: str
+) -> None:
+    engine, _ = stacks.settled(config({}))
+    run = engine.up(config({path: "external"}))
+    assert not [change for change in run.changes if change.mark in "+-"]
+    assert not kinds(run, "!") | kinds(run, "~")
+    changed = {change.name for change in run.changes}
+    nodes = {f"prod-{node}-node" for node in ("master-1", "master-3", "worker-1", "worker-2")}
+    assert nodes | {"prod-master-1-master", "prod-gate"} <= changed
+    assert ("prod-addon-serving-certificates" in changed) == (config is aws)
+    assert_exactly(engine.up(config({path: "external"})), [])

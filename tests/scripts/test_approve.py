@@ -44,11 +44,18 @@ def request(shell: Shell, subject: str = SUBJECT, names: str = NAMES, *more: str
 
 
 def judge(
-    shell: Shell, pem: str, *, user: str = USER, group: str = "true", usages: str = SERVING
+    shell: Shell,
+    pem: str,
+    *,
+    user: str = USER,
+    group: str = "true",
+    usages: str = SERVING,
+    domain: str = "",
 ) -> str:
     """Why not; empty: it is approved."""
     text = base64.b64encode(pem.encode()).decode()
     code = (
+        f"domain={domain}\n"
         "address_of=([worker-1]=0a5c0065 [worker-10]=0a5c006e)\n"
         f"judge '{user}' {group} '{usages}' '{text}'"
     )
@@ -90,6 +97,26 @@ def test_what_the_phases_ask_for_in_its_name_is_approved(shell: Shell) -> None:
 def test_other_names_are_not(shell: Shell, subject: str, names: str) -> None:
     said = judge(shell, request(shell, subject, names))
     assert said.startswith("asks for other names than worker-1 and 10.92.0.101: "), said
+
+
+OF_AWS = "DNS:ip-10-92-0-101.eu-central-1.compute.internal,IP:10.92.0.101"
+
+
+def test_the_name_that_awss_controller_manager_gives_a_node_is_approved_where_one_runs(
+    shell: Shell,
+) -> None:
+    domain = "eu-central-1.compute.internal"
+    pem = request(shell, SUBJECT, OF_AWS)
+    assert judge(shell, pem, domain=domain) == ""
+    assert judge(shell, OF_A_KUBELET, domain=domain) == ""
+    assert "asks for other names" in judge(shell, pem)
+    assert "asks for other names" in judge(shell, pem, domain="us-west-2.compute.internal")
+    for names in (
+        OF_AWS.replace("-101", "-102"),
+        OF_AWS.replace("0.101", "0.102"),
+        f"{OF_AWS},DNS:worker-1",
+    ):
+        assert "asks for other names" in judge(shell, request(shell, SUBJECT, names), domain=domain)
 
 
 def test_names_beside_the_wanted_ones_are_not_hidden_by_another_extension(shell: Shell) -> None:

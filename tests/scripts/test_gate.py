@@ -294,3 +294,22 @@ esac""",
     told = f"{missing} of 2 do not, one says: x509: certificate signed by unknown authority"
     said = " ".join(said.split())
     assert said.startswith(told) if missing else said == ""
+
+
+TAINTS = "master-1 node-role.kubernetes.io/control-plane node.cloudprovider.kubernetes.io/uninitialized\\nworker-1\\n"
+
+
+def test_nodes_that_no_cloud_controller_manager_initialises_are_named(shell: Shell) -> None:
+    kubectl(shell, f"*taints*) printf '{TAINTS}' ;;")
+    assert "uninitialized is still on master-1\n" in shell.run(
+        "all_initialized || true", phase="gate", values=VALUES
+    )
+    values = {**VALUES, "CLOUD_CONTROLLER": "external"}
+    code = 'wait_for() { shift 2; "$@"; }; check_initialized'
+    shell.run(code, phase="gate", values=values, fails=True)
+    # Nobody is waited for where there is none.
+    shell.run("check_initialized", phase="gate", values=VALUES)
+    kubectl(
+        shell, "*taints*) printf 'master-1 node-role.kubernetes.io/control-plane\\nworker-1\\n' ;;"
+    )
+    shell.run("check_initialized", phase="gate", values=values)

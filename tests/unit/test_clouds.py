@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stacks import changes, clouds, memory, transition
+from stacks import changes, clouds, desired, memory, transition
 from stacks.effects import CONNECTION
+from stacks.files import approver, kubelet
 from stacks.plan import Plan
 from tests.unit.configs import GONE, adopted, aws, behind_tunnel, gcp, lab, planned, problems
 
@@ -399,3 +400,89 @@ def test_the_stack_of_the_docs_is_one() -> None:
     config = yaml.safe_load(block)["config"]
     plan = planned({key.removeprefix("kube-ha:"): value for key, value in config.items()})
     assert (len(plan.masters), len(plan.workers), plan.balancer) == (3, 3, "internal")
+
+
+CONTROLLER = {"machines.gcp.cloudController": "external"}
+CONTROLLER_AWS = {"machines.aws.cloudController": "external"}
+FILE = str(Path(__file__).parents[2] / "examples/addons/defaults.yaml")
+ADDON = {"addons": {"ccm": {"manifests": [FILE]}}}
+
+
+def test_machines_are_known_to_a_controller_manager_by_the_clouds_own_words() -> None:
+    google, amazon = planned(gcp(CONTROLLER)), planned(aws(CONTROLLER_AWS))
+    node, other = google.node("worker-1"), amazon.node("worker-2")
+    assert clouds.provider_id(google, node, "prod-worker-1") == (
+        "gce://my-project/europe-west3-a/prod-worker-1"
+    )
+    assert clouds.provider_id(amazon, other, "i-0123456789abcdef0") == (
+        "aws:///eu-central-1b/i-0123456789abcdef0"
+    )
+
+
+@pytest.mark.parametrize(("config", "edits"), [(gcp, CONTROLLER), (aws, CONTROLLER_AWS)])
+def test_kubelets_read_their_machines_id_from_a_file_of_their_own(
+    config: type, edits: dict[str, object]
+) -> None:
+    was, now = (desired.of_node(plan, plan.masters[0]) for plan in (planned(config()), planned(config(edits))))  # fmt: skip
+    assert was["KUBELET_DROPIN"] in kubelet.drop_in(planned(config()))
+    added = now["KUBELET_DROPIN"].replace(was["KUBELET_DROPIN"].rpartition("ExecStart=")[2], "")
+    assert "EnvironmentFile=-/etc/kube-ha/kubelet.env\nExecStart=\n" in now["KUBELET_DROPIN"]
+    assert added.endswith(" $KUBELET_CLOUD_ARGS")
+    # Nothing of the control plane changes: kube-controller-manager 1.36 does nothing with the flag.
+    before, after = (desired.of_master(plan, plan.masters[0]) for plan in (planned(config()), planned(config(edits))))  # fmt: skip
+    assert after["KUBEADM_CONFIG"] == before["KUBEADM_CONFIG"]
+
+
+def test_the_approver_knows_the_names_that_awss_controller_manager_gives() -> None:
+    frankfurt, virginia = "eu-central-1.compute.internal", "ec2.internal"
+    assert f"domain: {frankfurt}" in approver.manifest(planned(aws(CONTROLLER_AWS)))
+    assert desired.of_node(planned(aws(CONTROLLER_AWS)), planned(aws()).masters[0])["CLOUD_DOMAIN"] == frankfurt  # fmt: skip
+    for plan in (planned(aws()), planned(gcp(CONTROLLER)), planned(lab())):
+        assert "domain" not in approver.manifest(plan)
+        assert "CLOUD_DOMAIN" not in desired.of_node(plan, plan.masters[0])
+    zones = [f"us-east-1{zone}" for zone in "abc"]
+    subnets = {
+        zone: {"cidr": f"10.20.{16 * n}.0/20", "publicCidr": f"10.20.{240 + n}.0/24"}
+        for n, zone in enumerate(zones)
+    }
+    edits = {"machines.aws.region": "us-east-1", "machines/aws/subnets": subnets}
+    pools = {f"pools.{pool}.zones": zones for pool in ("master", "worker")}
+    assert clouds.inner_domain(planned(aws({**CONTROLLER_AWS, **edits, **pools})).spec) == virginia
+
+
+@pytest.mark.parametrize("config", [gcp, aws])
+def test_public_addresses_and_signed_certificates_do_not_go_with_a_controller_manager(
+    config: type,
+) -> None:
+    name = config.__name__
+    edits = {f"machines.{name}.cloudController": "external", f"machines.{name}.access": "public"}
+    path = f"machines.{name}.cloudController"
+    assert_problems(problems(config(edits)), {path: "kubelet.servingCertificates: self-signed"})
+    planned(config({**edits, "kubelet.servingCertificates": "self-signed"}))
+
+
+def test_a_controller_manager_that_nobody_brings_is_warned_about() -> None:
+    warnings = dict(planned(gcp(CONTROLLER)).warnings)
+    assert "no add-on brings a cloud controller manager" in warnings["machines.gcp.cloudController"]
+    assert planned(gcp({**CONTROLLER, **ADDON})).warnings == ()
+
+
+def test_nodes_that_are_there_tell_their_machines_before_a_controller_manager_asks() -> None:
+    with pytest.raises(transition.TransitionError) as refused:
+        verdict(planned(gcp()), planned(gcp({**CONTROLLER, **ADDON})))
+    ((path, text),) = refused.value.problems
+    assert path == "addons.ccm"
+    assert "run up without it, then add it" in text
+    allowed = {"allow": ["cloud-controller/ccm"]}
+    assert verdict(planned(gcp()), planned(gcp({**CONTROLLER, **ADDON, **allowed}))).allowed
+    first = verdict(planned(gcp()), planned(gcp(CONTROLLER)))
+    assert "Nodes that are there get the ID of their machine" in first.warnings[0].text
+    assert verdict(planned(gcp(CONTROLLER)), planned(gcp({**CONTROLLER, **ADDON}))).warnings == ()
+    # A new cluster has it from the start.
+    assert transition.check(None, planned(gcp({**CONTROLLER, **ADDON}))) == transition.Verdict()
+
+
+def test_what_a_controller_manager_leaves_behind_is_told_when_it_goes() -> None:
+    both = planned(gcp({**CONTROLLER, **ADDON}))
+    (warning,) = verdict(both, planned(gcp(ADDON))).warnings
+    assert "load balancers, routes and disks" in warning.text

@@ -104,7 +104,7 @@ def test_only_containers_relax_the_kubelet() -> None:
 
 def test_kubelet_starts_as_kubeadm_expects() -> None:
     """Names are those of kubeadm's own packages: kubeadm writes and reads these files."""
-    drop_in = kubelet.drop_in()
+    drop_in = kubelet.drop_in(lab())
     for text in (
         "--bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubelet.conf",
         "--kubeconfig=/etc/kubernetes/kubelet.conf",

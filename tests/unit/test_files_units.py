@@ -23,7 +23,7 @@ def test_systemd_knows_every_word(plan: Plan, tmp_path: Path) -> None:
         "containerd.service.d/proxy.conf": containerd.proxy(plan),
         "etcd.service": etcd.unit(plan),
         "kubelet.service": kubelet.unit(),
-        "kubelet.service.d/10-kubeadm.conf": kubelet.drop_in(),
+        "kubelet.service.d/10-kubeadm.conf": kubelet.drop_in(plan),
     }
     analyze = program("systemd-analyze", tmp_path)
     for name, text in texts.items():
