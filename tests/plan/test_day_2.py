@@ -188,6 +188,9 @@ ROWS: dict[str, list[Row]] = {
         Row(before=ADDON, edit=TWO_FILES, touched=names(), named=GATE | {"addon-team", "addon-team-file-2"}),
         Row(before=ADDON, edit={}, touched=names(), named=GATE | {"addon-team"}),
     ],
+    "have a cloud controller manager on Google Cloud or AWS": [
+        Row(edit={"machines.gcp.cloudController": "external"}, touched=ALL, named=GATE | {"master-1-node", "master-1-master", "worker-1-node"}, cloud=True),
+    ],
     "update packages of the operating system": [
         Row(edit={"os/packages": "june"}, touched=ALL, named=GATE | {"snapshot", "master-1-node", "master-1-etcd", "master-1-master", "worker-1-node"}),
         Row(before={"os/packages": "may", "os/hold": ["linux-image-amd64"]}, edit={"os/packages": "june"}, touched=ALL, named=GATE | {"wave-0", "worker-1-node"}),
