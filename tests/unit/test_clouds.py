@@ -12,6 +12,8 @@ from stacks import changes, clouds, desired, memory, transition
 from stacks.effects import CONNECTION
 from stacks.files import approver, kubelet
 from stacks.plan import Plan
+from stacks.plan import plan as plan_of
+from stacks.spec import load
 from tests.unit.configs import GONE, adopted, aws, behind_tunnel, gcp, lab, planned, problems
 
 A, B, C = (f"europe-west3-{zone}" for zone in "abc")
@@ -396,10 +398,14 @@ def test_a_vpc_that_is_there_needs_no_public_subnet_for_a_tunnel() -> None:
 
 def test_the_stack_of_the_docs_is_one() -> None:
     page = (Path(__file__).parents[2] / "docs/clouds.md").read_text()
-    (block,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    config = yaml.safe_load(block)["config"]
-    plan = planned({key.removeprefix("kube-ha:"): value for key, value in config.items()})
-    assert (len(plan.masters), len(plan.workers), plan.balancer) == (3, 3, "internal")
+    blocks = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    whole, more = (yaml.safe_load(block)["config"] for block in blocks)
+    for config in (whole, whole | more):
+        raw = {key.removeprefix("kube-ha:"): value for key, value in config.items()}
+        plan = plan_of(load(raw, read_keys=False))
+        assert (len(plan.masters), len(plan.workers), plan.balancer) == (3, 3, "internal")
+    assert clouds.has_controller(plan.spec)
+    assert plan.warnings == ()
 
 
 CONTROLLER = {"machines.gcp.cloudController": "external"}
