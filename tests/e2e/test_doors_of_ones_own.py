@@ -18,6 +18,7 @@ from tests.e2e.stack import Stack
 # The load balancer is on the lab's mirror, which no edit touches.
 DOOR = "10.93.69.2:9443"
 ETCD_DOOR = "127.0.0.1:2379"
+_RELOADS = 10
 _SERVED_AGAIN_MS = 10_000
 
 _FRAME = """\
@@ -64,6 +65,17 @@ def test_one_that_leads_nowhere_fails_the_up_with_its_last_answer(stack: Stack) 
     assert "see that the load balancer runs, and sends TCP to port 6443 of every master" in told
     _start_load_balancer(stack)
     stack.up()
+
+
+def test_reloads_of_a_nodes_haproxy_are_felt_by_nobody(stack: Stack) -> None:
+    worker = stack.node("worker-1")
+    with Load(stack, "ten reloads", outside=[DOOR]) as load, _by_the_door(stack) as programs:
+        for _ in range(_RELOADS):
+            worker.run("systemctl reload haproxy")
+            time.sleep(0.5)
+    load.assert_unharmed()
+    assert load.seen()["API by a worker's HAProxy"].failed == 0
+    assert _seen(programs).failed == 0, _seen(programs)
 
 
 def test_a_master_that_leads_etcd_dies_under_load(stack: Stack) -> None:
