@@ -34,7 +34,7 @@ listen api
   bind :{port}
   option httpchk GET {path}
   http-check expect status {status}
-  default-server inter {interval}ms fall {fall} rise {rise} on-marked-down shutdown-sessions
+  default-server inter {interval}ms fall {fall} rise {rise}
 """
 
 
@@ -127,7 +127,7 @@ def _start_load_balancer(stack: Stack) -> None:
         rise=check["rise"],
     )
     servers = "".join(
-        f"  server {one['name']} {one['address']}:{one['port']} check check-ssl verify none port {check['port']}\n"
+        f"  server {one['name']} {one['address']}:{one['port']} check check-ssl verify none tcp-ut 20s\n"
         for one in backends
     )
     mirror = stack.node("mirror")
