@@ -13,13 +13,12 @@ from artifacts.lock import Module
 from stacks import versions
 from tests.e2e import config, history, lab
 from tests.e2e.history import Seen
-from tests.e2e.lab import ROOT
 from tests.e2e.load import Client, Keys
 from tests.e2e.node import Node
 from tests.e2e.stack import Stack
 from tests.e2e.waiting import wait_for
 
-_MANIFEST = ROOT / "examples/manifests/traefik.yaml"
+_MANIFEST = "examples/manifests/traefik.yaml"
 _MODULE = Module(
     name="traefik",
     version="3.6.12",
@@ -61,8 +60,9 @@ def bring_image(node: Node, archive: Path) -> None:
 
 
 def deploy(stack: Stack) -> None:
-    """The example's controller as it stands, and both pages, on every worker."""
-    stack.kubectl("apply", "--server-side", "-f", str(_MANIFEST))
+    """The example's controller as an add-on of the stack, and both pages, on every worker."""
+    stack.edit("addons.traefik.manifests", [_MANIFEST])
+    stack.up()
     stack.kubectl("apply", "-f", "-", stdin=json.dumps(_pages()))
 
     def missing() -> str:

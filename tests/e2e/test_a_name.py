@@ -93,6 +93,8 @@ def test_an_address_that_the_user_moves_is_listened_at_wherever_it_is(
     _have(stack, "master-1", there=True)
     names.lead(ADDRESS)
     stack.edit("frontDoors.vip", {"address": ADDRESS, "failover": "own"})
+    assert f"write {NAME}:8443" in stack.up(fails=True).tail()  # where HAProxy listens
+    stack.edit("cluster.endpoint", f"{NAME}:8443")
     stack.up()
     assert not stack.node("master-1").runs("keepalived")
     stack.forget_kubeconfig()

@@ -1,4 +1,4 @@
-"""Story: two load balancers have the virtual IP: HAProxy reloads, the holder dies and comes back, one is taken out, one is replaced."""
+"""Story: two load balancers have the virtual IP: HAProxy reloads, the holder dies and comes back, one is taken out, one hears nothing, one is replaced."""
 
 from __future__ import annotations
 
@@ -107,6 +107,27 @@ def test_one_that_the_cluster_does_not_list_gives_it_up_and_does_not_start(
     )
     time.sleep(5)
     assert holders.moves() == [*before, moved_to]
+    away_ms(holders)
+
+
+def test_one_that_does_not_hear_the_holder_never_begins(stack: Stack, holders: Holders) -> None:
+    """It comes back from maintenance, and meanwhile something between the two lets no VRRP through."""
+    before = holders.moves()
+    resting = stack.node(holders.wait_for_one())
+    stack.set_nodes({resting.name: {"state": "maintenance"}})
+    stack.up()
+    other = holders.wait_for_one(but=resting.name)
+    assert not resting.runs("keepalived")
+    resting.run("iptables -I INPUT -p 112 -j DROP")
+    stack.set_nodes({})
+    told = stack.up(fails=True).tail()
+    assert "has it, and no advert of it (VRRP, protocol 112) comes here" in told
+    assert not resting.runs("keepalived")
+    resting.run("iptables -D INPUT -p 112 -j DROP")
+    stack.up()
+    assert resting.runs("keepalived")
+    time.sleep(5)
+    assert holders.moves() == [*before, other]
     away_ms(holders)
 
 
