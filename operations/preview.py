@@ -21,6 +21,8 @@ from operations import stack
 from operations.engine import Engine, StackError
 from operations.report import Report
 from stacks import __main__ as in_words
+from stacks import stack_file
+from stacks.spec import load
 
 FOLDER = Path(".local/preview")
 
@@ -93,7 +95,9 @@ def _against(base: str, name: str) -> Report:
     with _kept(before, name) as file:
         usable = _plan(str(file)).good
     if usable:
-        return _noted(_in_words(name, before), f"Against the stack file of commit {commit[:12]}.")
+        return _noted(
+            _in_words(name, before, commit), f"Against the stack file of commit {commit[:12]}."
+        )
     # A change that mends the file must not be refused for what it mends.
     note = f"The stack file of commit {commit[:12]} is refused itself: compared with nothing."
     return _noted(_in_words(name), note)
@@ -104,14 +108,18 @@ def _noted(told: Report, note: str) -> Report:
     return replace(told, words=f"*{note}*\n\n{told.words}")
 
 
-def _in_words(name: str, previous: str | None = None) -> Report:
-    """The plan against a stack file, or a memory, of before; None: there was nothing."""
+def _in_words(name: str, previous: str | None = None, commit: str = "") -> Report:
+    """The plan against a stack file (of that commit), or a memory, of before; None: nothing."""
     file = f"Pulumi.{name}.yaml"
     if previous is None:
         told = _plan(file)
     else:
         with _kept(previous, name) as before:
-            told = _plan(file, "--previous", str(before))
+            words = ["--previous", str(before)]
+            if commit:
+                _keep_manifests(commit, before)
+                words += ["--previous-files", str(before.parent)]
+            told = _plan(file, *words)
     # Of a refused plan these are the problems, which are in the Markdown too.
     warnings = f"\n```text\n{told.notes}```\n" if told.good and told.notes else ""
     return Report(words=told.markdown + warnings, words_good=told.good)
@@ -124,6 +132,19 @@ def _kept(text: str, name: str) -> Iterator[Path]:
         file = Path(folder) / f"Pulumi.{name}.yaml"
         file.write_text(text)
         yield file
+
+
+def _keep_manifests(commit: str, file: Path) -> None:
+    """Manifests of add-ons as they were in that commit, beside a stack file of it."""
+    said = load(stack_file.read(file), read_keys=False)
+    for path in (path for addon in said.addons.values() for path in addon.manifests):
+        place = (file.parent / path).resolve()
+        # What lies elsewhere is no part of the repository.
+        if place.is_relative_to(file.parent.resolve()):
+            found = _git("show", f"{commit}:{path}")
+            if not found.returncode:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(found.stdout)
 
 
 def _plan(*arguments: str) -> _Plan:

@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
     file: Path = given.file
     try:
         wanted = plan(load(read(file), read_keys=False))
-        before = _before(given.previous) if given.previous else None
+        before = _before(given.previous, given.previous_files) if given.previous else None
         verdict = transition.check(before, wanted)
     except StackFileError as error:
         return _refused(given.format, str(file), [("", str(error))])
@@ -53,12 +53,20 @@ def _arguments() -> argparse.ArgumentParser:
         help="what is compared with: an earlier version of the stack file, or what `pulumi stack "
         "output applied --show-secrets` prints; default: there is no cluster yet",
     )
+    parser.add_argument(
+        "--previous-files",
+        type=Path,
+        default=Path(),
+        help="folder with the manifests that an earlier stack file names; default: this one",
+    )
     parser.add_argument("--format", choices=_FORMATS, default="text", help="default: text")
     return parser
 
 
-def _before(file: Path) -> Memory:
+def _before(file: Path, root: Path) -> Memory:
     """What was applied: a stack file that may have been, or a stack's own memory.
+
+    `root`: where the manifests of such a stack file lie.
 
     Raises StackFileError, SpecError, TransitionError.
     """
@@ -70,7 +78,8 @@ def _before(file: Path) -> Memory:
         kept = json.loads(kept)
     if not isinstance(kept, dict) or "format" not in kept:  # JSON is YAML: a stack file may be one
         try:
-            kept = memory.of(plan(load(read(file), read_keys=False)))
+            said = load(read(file), read_keys=False)
+            kept = memory.of(plan(said, addons=addon_files.read(said, root)))
         except (StackFileError, SpecError) as error:
             raise StackFileError(f"--previous {file}: {error}") from None
     found = transition.remembered(kept)

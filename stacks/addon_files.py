@@ -35,6 +35,9 @@ KEPT = (
 _WORD = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.:@/+-]*)?")
 
 
+_HERE = Path()  # the project's folder, in which all of this runs
+
+
 class KubernetesObject(NamedTuple):
     """What an object is known by, whatever version of its API is used."""
 
@@ -55,13 +58,16 @@ class Addon:
     objects: tuple[KubernetesObject, ...]  # in the order of the files
 
 
-def read(spec: Spec) -> tuple[Addon, ...]:
-    """The add-ons of a config, sorted by name; what cannot be read counts as empty."""
+def read(spec: Spec, root: Path = _HERE) -> tuple[Addon, ...]:
+    """The add-ons of a config, sorted by name; what cannot be read counts as empty.
+
+    `root`: what relative paths start from.
+    """
     return tuple(
         Addon(
             name=name,
-            files=tuple((path, _sum(path)) for path in said.manifests),
-            objects=tuple(one for path in said.manifests for one in _objects(path)),
+            files=tuple((path, _sum(root, path)) for path in said.manifests),
+            objects=tuple(one for path in said.manifests for one in _objects(root, path)),
         )
         for name, said in sorted(spec.addons.items())
     )
@@ -93,7 +99,7 @@ def problems(spec: Spec) -> list[Problem]:
         for index, path in enumerate(said.manifests):
             where = f"addons.{name}.manifests[{index}]"
             found = list(_unusable(path))
-            for one in [] if found else _objects(path):
+            for one in [] if found else _objects(_HERE, path):
                 first = owners.setdefault(one, where)
                 if first != where:
                     found.append(f"{path!r} holds {one}, as {first} does; take it out of one")
@@ -118,20 +124,21 @@ def kept(objects: Iterable[KubernetesObject]) -> list[KubernetesObject]:
     return [one for one in objects if one.kind in KEPT]
 
 
-def _bytes(path: str) -> bytes:
-    return Path(path).expanduser().read_bytes()
+def _bytes(root: Path, path: str) -> bytes:
+    return (root / Path(path).expanduser()).read_bytes()
 
 
-def _sum(path: str) -> str:
+def _sum(root: Path, path: str) -> str:
     try:
-        return hashlib.sha256(_bytes(path)).hexdigest()
+        return hashlib.sha256(_bytes(root, path)).hexdigest()
     except OSError:
         return ""
 
 
-def _objects(path: str) -> tuple[KubernetesObject, ...]:
+def _objects(root: Path, path: str) -> tuple[KubernetesObject, ...]:
     try:
-        return tuple(_identity(one) for one in _documents(_bytes(path).decode()) if _is_named(one))
+        text = _bytes(root, path).decode()
+        return tuple(_identity(one) for one in _documents(text) if _is_named(one))
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
         return ()
 
@@ -170,7 +177,7 @@ def _identity(document: object) -> KubernetesObject:
 def _unusable(path: str) -> Iterator[str]:
     """What is wrong with one file."""
     try:
-        documents = _documents(_bytes(path).decode())
+        documents = _documents(_bytes(_HERE, path).decode())
     except OSError as error:
         yield f"{path!r} cannot be read ({(error.strerror or str(error)).lower()})"
         return

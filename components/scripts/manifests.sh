@@ -46,6 +46,7 @@ main() {
   HINT="mend what it says in $paths, or what it waits for, then run pulumi up again; by hand on $NODE: kubectl apply --server-side -f of $COPIES/addon.$NAME.*"
   own
   check_files
+  wait_for 60 "API ready" kubectl_admin get --raw /readyz
   list_objects # before the first is applied: whatever a run that is cut off leaves is known to the next one
   wait_for "$APPLY_S" "add-on $NAME ($paths) applied" apply
   if [[ -s $STATE/manifests.refused ]]; then die "add-on $NAME: the API refuses $(head -n 3 "$STATE/manifests.refused" | cut -c 1-300 | paste -sd';')"; fi

@@ -50,7 +50,8 @@ class Project:
 
     def commit(self) -> None:
         git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.com"]
-        for words in (["add", "Pulumi.prod.yaml"], ["commit", "-qm", "x"]):
+        named = ["Pulumi.prod.yaml", *(["addons"] if (self.folder / "addons").exists() else [])]
+        for words in (["add", *named], ["commit", "-qm", "x"]):
             subprocess.run([*git, *words], cwd=self.folder, check=True)
 
     def applied(self, edits: Mapping[str, object] | None = None) -> None:

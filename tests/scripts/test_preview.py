@@ -62,6 +62,20 @@ def test_the_plan_is_compared_with_the_commit_and_not_with_the_work_tree(prod: P
     assert "worker-4" in preview(prod, "--base", "HEAD^", "--words")
 
 
+def test_a_manifest_that_changed_since_the_commit_is_told(prod: Project) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {}}}\n"
+    file = prod.folder / "addons/ccm.yaml"
+    file.parent.mkdir()
+    file.write_text(text.format("old"))
+    prod.wants({"addons": {"ccm": {"manifests": ["addons/ccm.yaml"]}}})
+    prod.commit()
+    assert "nothing to do" in preview(prod, "--base", "HEAD", "--words")
+    file.write_text(text.format("young"))
+    told = preview(prod, "--base", "HEAD", "--words")
+    assert "ccm is applied from addons/ccm.yaml, which changed; new: ConfigMap young" in told
+    assert "deleted at the end: ConfigMap old" in told
+
+
 def test_a_stack_that_the_commit_does_not_know_is_all_new(prod: Project) -> None:
     prod.wants(stack="new")
     told = prod.run("operations.preview", "new", "--base", "HEAD", "--words")
