@@ -208,6 +208,8 @@ def _values(then: Plan, old: Node, plan: Plan, node: Node, drift: _Drift) -> Ite
             yield Action(phase=phase, text=f"phase {phase} runs again, nothing restarts")
     if "vip" in was and not {"vip", "vip-away"} & set(now):
         yield front_door_words.given_up(was["vip"])
+    if "vip-away" in was and not {"vip", "vip-away"} & set(now):
+        yield front_door_words.alone_again()
     if "ingress" in was and "ingress" not in now and "vip-away" not in now:
         yield Action(phase="node", text="the ingress tier stops: nobody serves ports 80 and 443")
 

@@ -26,6 +26,11 @@ def hands_over(vip: str) -> Action:
     return Action(phase="vip-away", text=text)
 
 
+def alone_again() -> Action:
+    """A master beside which load balancers were, where keepalived is none of the stack's."""
+    return Action(phase="vip-away", text="load balancers leave; nothing changes on this machine")
+
+
 def told_to_go(vip: str) -> Action:
     """A load balancer that leaves, or is dead."""
     text = f"is not listed any more, and gives up the VIP {vip} by the cluster's word"

@@ -237,3 +237,11 @@ def test_every_value_has_words() -> None:
         for node in plan.nodes:
             for phase, values in desired.of_phases(plan, node).items():
                 assert {(phase, name) for name in values} <= set(OF_VALUE), node.name
+
+
+def test_load_balancers_that_leave_an_own_failover_are_told_of_masters_too() -> None:
+    vip = {"frontDoors.vip": {"address": "10.92.0.5", "failover": "own"}}
+    edges = {**vip, "pools.edge": {"roles": ["loadbalancer"], "count": 1}}
+    found = said(lab(edges), lab(vip))
+    for master in MASTERS:
+        assert found[master] == ["load balancers leave; nothing changes on this machine"]
