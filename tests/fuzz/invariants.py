@@ -225,8 +225,14 @@ def _words(before: Plan, after: Plan, said: Report) -> None:
     addons = desired.addons(before) != desired.addons(after) or before.addons != after.addons
     again = before.spec.converge != after.spec.converge
     assert bool(said.changes.addons) == (addons or again)
-    idle = before.spec.rollout == after.spec.rollout
+    idle = before.spec.rollout == after.spec.rollout and _record(before) == _record(after)
     assert said.is_empty == (not said.changes.nodes and not said.changes.addons and idle)
+
+
+def _record(plan: Plan) -> object:
+    """The record of the API's name: its zone, the name, and where it leads."""
+    zone = api_name.zone(plan.spec)
+    return zone and (zone, api_name.name(plan.spec), api_name.words(plan))
 
 
 def _differs(before: Plan, old: Node, after: Plan, new: Node) -> bool:
