@@ -19,7 +19,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 # Files whose tests take minutes, the longest first: a tier is as long as what begins last.
 _LONG = (
     *("test_restore.py", "test_api_name.py", "test_phases.py", "test_day_2.py", "test_clouds.py"),
-    *("test_killed.py", "test_edits.py", "test_object_store.py", "test_failures.py"),
+    *(
+        "test_aws_calls.py",
+        "test_killed.py",
+        "test_edits.py",
+        "test_object_store.py",
+        "test_failures.py",
+    ),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Mapping
+from typing import Protocol
 from unittest import mock
 
 from lab.toolchain.command import inputs as command
@@ -62,7 +63,27 @@ def difference(kind: str, old: Properties, new: Properties, state: Properties) -
     return compare(old, new, replacing=frozenset({"triggers"}))
 
 
-def created(urn: str, kind: str, inputs: Properties, made: Made) -> tuple[str, Properties]:
+class Cloud(Protocol):
+    """Answers in the place of a cloud's provider."""
+
+    def asked(self, token: str, given: Properties) -> Properties:
+        """What an invoke finds."""
+
+    def created(self, kind: str, inputs: Properties) -> tuple[str, Properties]:
+        """ID and outputs of a new resource."""
+
+    def updated(
+        self, kind: str, number: str, old: Properties, state: Properties, new: Properties
+    ) -> Properties:
+        """Outputs of a resource changed in place; `old` are the inputs, `state` the outputs that it had."""
+
+    def deleted(self, kind: str, number: str, state: Properties) -> None:
+        """A resource goes, with the outputs that it had."""
+
+
+def created(
+    urn: str, kind: str, inputs: Properties, made: Made, cloud: Cloud | None
+) -> tuple[str, Properties]:
     """ID and outputs of a new resource; `made` gets, or gives, those of keys and certificates."""
     if tls := _TLS.get(kind):
         mark = urn, encode(inputs).SerializeToString(deterministic=True)
@@ -70,7 +91,7 @@ def created(urn: str, kind: str, inputs: Properties, made: Made) -> tuple[str, P
             made[mark] = asyncio.run(tls.create(_operation(), inputs))
         return made[mark]
     if clouds.is_cloud(kind):
-        return clouds.created(kind, inputs)
+        return cloud.created(kind, inputs) if cloud else clouds.created(kind, inputs)
     return uuid.uuid4().hex[:8], updated(kind, inputs, {"output": inputs.get("input")})
 
 

@@ -27,7 +27,8 @@ from pulumi.runtime import mocks
 from pulumi.runtime.proto import engine_pb2, resource_pb2
 
 from lab.toolchain.values import Properties, Secret, Value, decode, encode, plain
-from tests.plan.providers import Made
+from tests.plan.clouds import is_cloud
+from tests.plan.providers import Cloud, Made
 from tests.plan.registration import Change, MadeToFailError, Resource, Run, step, wanted_of
 
 ROOT = Path(__file__).parents[2]
@@ -64,6 +65,9 @@ class Engine:
         }
     )
 
+    # Who makes what is of a cloud; None: it is made up.
+    cloud: Cloud | None = None
+
     def fork(self) -> Engine:
         """The same stack, to be led another way."""
         return replace(self, resources=dict(self.resources), outputs=dict(self.outputs))
@@ -93,6 +97,8 @@ class Engine:
         gone = [urn for urn in self.resources if urn not in monitor.run.resources]
         for urn in reversed(gone):
             old = self.resources.pop(urn)
+            if self.cloud and is_cloud(old.type):
+                self.cloud.deleted(old.type, old.id, old.outputs)
             if old.custom:
                 monitor.run.changes.append(Change("-", old.name, before=old))
         self.outputs = monitor.outputs
@@ -189,10 +195,11 @@ class _Monitor(mocks.MockMonitor):
         self, request: resource_pb2.ResourceInvokeRequest
     ) -> resource_pb2.ResourceInvokeResponse:
         """What a provider is asked."""
-        asked = decode(request.args)
+        asked, cloud = decode(request.args), self._engine.cloud
         answer = resource_pb2.ResourceInvokeResponse()
+        found = cloud.asked(request.tok, asked) if cloud else self._found(request.tok, asked)
         # Its name is a word of Python.
-        getattr(answer, "return").CopyFrom(encode({**asked, **self._found(request.tok, asked)}))
+        getattr(answer, "return").CopyFrom(encode({**asked, **found}))
         return answer
 
     def _found(self, token: str, asked: Properties) -> Properties:
@@ -244,7 +251,11 @@ class _Monitor(mocks.MockMonitor):
             self._await_others()
         try:
             done, change = step(
-                old, wanted, made=self._engine.made, failing=wanted.name in self._failing
+                old,
+                wanted,
+                made=self._engine.made,
+                failing=wanted.name in self._failing,
+                cloud=self._engine.cloud,
             )
         except MadeToFailError as error:
             self.failed = str(error)

@@ -1,0 +1,161 @@
+"""Accounts, load balancers and names on AWS, as in tests/plan/aws_ec2.py."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from tests.plan.aws_ec2 import Ask, Create, Delete, Given, Made, Update, arguments, by_id, tags_of
+
+# --- Accounts --------------------------------------------------------------------------------------
+
+
+def _role(ask: Ask, given: Given) -> Made:
+    name, tags = given.pop("name"), tags_of(given)
+    document = arguments(given, assumeRolePolicy="AssumeRolePolicyDocument")
+    ask("iam", "create_role", RoleName=name, Tags=tags, **document)
+    return name, {}
+
+
+def _grant(call: str) -> Callable[[Ask, Given], object]:
+    return lambda ask, given: ask("iam", call, RoleName=given["role"], PolicyArn=given["policyArn"])
+
+
+def _granted(ask: Ask, given: Given) -> Made:
+    _grant("attach_role_policy")(ask, given)
+    return f"{given.pop('role')}-{given.pop('policyArn')}", {}
+
+
+def _profile(ask: Ask, given: Given) -> Made:
+    name, tags, role = given.pop("name"), tags_of(given), given.pop("role")
+    ask("iam", "create_instance_profile", InstanceProfileName=name, Tags=tags)
+    ask("iam", "add_role_to_instance_profile", InstanceProfileName=name, RoleName=role)
+    return name, {}
+
+
+def _no_profile(ask: Ask, name: str, state: Given) -> None:
+    role = state["role"]
+    ask("iam", "remove_role_from_instance_profile", InstanceProfileName=name, RoleName=role)
+    ask("iam", "delete_instance_profile", InstanceProfileName=name)
+
+
+# --- Load balancer ---------------------------------------------------------------------------------
+
+
+def _set(ask: Ask, call: str, of: str, arn: str, **values: object) -> None:
+    pairs = [{"Key": k.replace("__", "."), "Value": str(v).lower()} for k, v in values.items()]
+    ask("elbv2", call, **{of: arn}, Attributes=pairs)
+
+
+def _balancer(ask: Ask, given: Given) -> Made:
+    cross, tags = given.pop("enableCrossZoneLoadBalancing"), tags_of(given)
+    mappings = [arguments(one, privateIpv4Address="PrivateIPv4Address") for one in given.pop("subnetMappings")]  # fmt: skip
+    scheme = "internal" if given.pop("internal") else "internet-facing"
+    rest = {"SubnetMappings": mappings, "Scheme": scheme, "Tags": tags, **arguments(given, loadBalancerType="Type")}  # fmt: skip
+    (made,) = ask("elbv2", "create_load_balancer", **rest)["LoadBalancers"]
+    arn, call = made["LoadBalancerArn"], "modify_load_balancer_attributes"
+    _set(ask, call, "LoadBalancerArn", arn, load_balancing__cross_zone__enabled=cross)
+    outputs = {"dnsName": made["DNSName"], "zoneId": made["CanonicalHostedZoneId"]}
+    return arn, {"arn": arn, **outputs}
+
+
+def _targets(ask: Ask, given: Given) -> Made:
+    check, tags = given.pop("healthCheck"), tags_of(given)
+    keep, delay = given.pop("preserveClientIp"), given.pop("deregistrationDelay")
+    matcher = {"HttpCode": check.pop("matcher")}
+    words = {"interval": "HealthCheckIntervalSeconds", "timeout": "HealthCheckTimeoutSeconds"}
+    words |= {key: f"HealthCheck{key.capitalize()}" for key in ("protocol", "path", "port")}
+    words |= {f"{one}Threshold": f"{one.capitalize()}ThresholdCount" for one in ("healthy", "unhealthy")}  # fmt: skip
+    rest = {"Matcher": matcher, "Tags": tags, **arguments(check, **words), **arguments(given)}
+    (made,) = ask("elbv2", "create_target_group", **rest)["TargetGroups"]
+    arn, call = made["TargetGroupArn"], "modify_target_group_attributes"
+    delays = {"deregistration_delay__timeout_seconds": delay, "preserve_client_ip__enabled": keep}
+    _set(ask, call, "TargetGroupArn", arn, **delays)
+    return arn, {"arn": arn}
+
+
+def _listener(ask: Ask, given: Given) -> Made:
+    idle, tags = given.pop("tcpIdleTimeoutSeconds"), tags_of(given)
+    actions = [arguments(one) for one in given.pop("defaultActions")]
+    made = ask("elbv2", "create_listener", DefaultActions=actions, Tags=tags, **arguments(given))
+    arn, call = made["Listeners"][0]["ListenerArn"], "modify_listener_attributes"
+    _set(ask, call, "ListenerArn", arn, tcp__idle_timeout__seconds=idle)
+    return arn, {"arn": arn}
+
+
+def _target(call: str) -> Callable[[Ask, Given], object]:
+    def change(ask: Ask, given: Given) -> None:
+        target = {"Id": given["targetId"], "Port": given["port"]}
+        ask("elbv2", call, TargetGroupArn=given["targetGroupArn"], Targets=[target])
+
+    return change
+
+
+def _targeted(ask: Ask, given: Given) -> Made:
+    _target("register_targets")(ask, given)
+    return "-".join(str(given.pop(key)) for key in ("targetGroupArn", "targetId", "port")), {}
+
+
+# --- Names -----------------------------------------------------------------------------------------
+
+
+def _zone(ask: Ask, given: Given) -> Made:
+    (vpc,), tags = given.pop("vpcs"), tags_of(given)
+    said = {"Comment": given.pop("comment"), "PrivateZone": True}
+    place = {"VPCRegion": "eu-central-1", "VPCId": vpc["vpcId"]}
+    mark = str(time.monotonic_ns())
+    made = ask("route53", "create_hosted_zone", CallerReference=mark, HostedZoneConfig=said, VPC=place, **arguments(given))  # fmt: skip
+    number = made["HostedZone"]["Id"].rpartition("/")[2]
+    ask("route53", "change_tags_for_resource", ResourceType="hostedzone", ResourceId=number, AddTags=tags)  # fmt: skip
+    return number, {"zoneId": number}
+
+
+def _names(action: str) -> Callable[[Ask, Given], object]:
+    def change(ask: Ask, given: Given) -> None:
+        record = {"Name": given["name"], "Type": given["type"]}
+        if aliases := given.get("aliases"):
+            words = {"name": "DNSName", "zoneId": "HostedZoneId"}
+            record["AliasTarget"] = arguments(dict(aliases[0]), **words)
+        else:
+            values = [{"Value": value} for value in given["records"]]
+            record |= {"TTL": given["ttl"], "ResourceRecords": values}
+        changes = {"Changes": [{"Action": action, "ResourceRecordSet": record}]}
+        ask("route53", "change_resource_record_sets", HostedZoneId=given["zoneId"], ChangeBatch=changes)  # fmt: skip
+
+    return change
+
+
+def _named(ask: Ask, given: Given) -> Made:
+    _names("CREATE")(ask, given)
+    for key in ("aliases", "records", "ttl"):
+        given.pop(key, None)
+    return "_".join(str(given.pop(key)) for key in ("zoneId", "name", "type")), {}
+
+
+CREATE: Mapping[str, Create] = {
+    "aws:iam/instanceProfile:InstanceProfile": _profile,
+    "aws:iam/role:Role": _role,
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment": _granted,
+    "aws:lb/listener:Listener": _listener,
+    "aws:lb/loadBalancer:LoadBalancer": _balancer,
+    "aws:lb/targetGroup:TargetGroup": _targets,
+    "aws:lb/targetGroupAttachment:TargetGroupAttachment": _targeted,
+    "aws:route53/record:Record": _named,
+    "aws:route53/zone:Zone": _zone,
+}  # fmt: skip
+UPDATE: Mapping[str, Update] = {
+    "aws:route53/record:Record": Update(
+        frozenset({"aliases", "records", "ttl"}), lambda ask, _, now: _names("UPSERT")(ask, now)
+    ),
+}
+DELETE: Mapping[str, Delete] = {
+    "aws:iam/instanceProfile:InstanceProfile": _no_profile,
+    "aws:iam/role:Role": by_id("iam", "delete_role", "RoleName"),
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment": lambda ask, _, state: _grant("detach_role_policy")(ask, state),
+    "aws:lb/listener:Listener": by_id("elbv2", "delete_listener", "ListenerArn"),
+    "aws:lb/loadBalancer:LoadBalancer": by_id("elbv2", "delete_load_balancer", "LoadBalancerArn"),
+    "aws:lb/targetGroup:TargetGroup": by_id("elbv2", "delete_target_group", "TargetGroupArn"),
+    "aws:lb/targetGroupAttachment:TargetGroupAttachment": lambda ask, _, state: _target("deregister_targets")(ask, state),
+    "aws:route53/record:Record": lambda ask, _, state: _names("DELETE")(ask, state),
+    "aws:route53/zone:Zone": by_id("route53", "delete_hosted_zone", "Id"),
+}  # fmt: skip
