@@ -225,8 +225,14 @@ def _words(before: Plan, after: Plan, said: Report) -> None:
     addons = desired.addons(before) != desired.addons(after) or before.addons != after.addons
     again = before.spec.converge != after.spec.converge
     assert bool(said.changes.addons) == (addons or again)
-    idle = before.spec.rollout == after.spec.rollout
+    idle = before.spec.rollout == after.spec.rollout and _record(before) == _record(after)
     assert said.is_empty == (not said.changes.nodes and not said.changes.addons and idle)
+
+
+def _record(made: Plan) -> tuple[object, ...]:
+    """The record of the API's name that the stack makes; it is on no machine."""
+    zone = api_name.zone(made.spec)
+    return (zone, api_name.name(made.spec), api_name.words(made)) if zone else ()
 
 
 def _differs(before: Plan, old: Node, after: Plan, new: Node) -> bool:
