@@ -32,7 +32,9 @@ def retire_first(
     While nobody goes, nothing about it changes: it is there so that a second up has nothing to do.
     Every change of a living cluster waits for it.
     """
-    going = membership.taken_out_first(before, plan)
+    known = {node.name: node for node in (*plan.nodes, *plan.away)}
+    # Load balancers too: they are no Nodes, and give up the virtual IP.
+    going = [known[name] for name in membership.going_first(before, plan)]
     names = {node.name for node in membership.staying(before, plan)}
     # etcd may be about to move: it is asked where it was.
     then = (before and before.plan) or plan

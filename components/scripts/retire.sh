@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Takes dead nodes, and those that are made anew, out of the cluster before anything else happens: their pods evicted if they still answer, their
+# Takes dead nodes, and those that are made anew, out of the cluster before anything else happens: the virtual IP given up, their pods evicted if they still answer, their
 # etcd members removed while those that stay have a quorum of their own, their Nodes deleted. Runs on a master that stays. Who was taken out to be made
 # anew is remembered in the cluster until the gate passes, so that a later try of the same update does not take out the new one.
 # Values: none while nobody goes; else INCARNATIONS (words "name=generation:state"), GOING_MEMBERS (words "name=address" of those with etcd), MEMBERS, ETCD_ENDPOINTS.
@@ -14,6 +14,7 @@ take_out() {
     # Nobody new stands where a dead one stood.
     if [[ $word == *:lost || $(taken_out "${word%%=*}") != "${word#*=}" ]]; then going+=("$word"); fi
   done
+  hand_over "${going[@]%%=*}"
   for word in "${going[@]}"; do leave_pods "${word%%=*}"; done
   for word in "${going[@]}"; do
     name=${word%%=*}
@@ -27,6 +28,19 @@ take_out() {
 taken_out() { kubectl_admin -n kube-system get configmap kube-ha-incarnations --ignore-not-found -o "jsonpath={.data.$1}"; }
 remember_taken_out() { # remember_taken_out NAME INCARNATION; each name is a field of its own, so the others stay
   kubectl_admin apply --server-side --force-conflicts --field-manager "kube-ha-$1" -f - >/dev/null <<<"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":\"kube-system\",\"name\":\"kube-ha-incarnations\"},\"data\":{\"$1\":\"$2\"}}"
+}
+
+# Load balancers give up the virtual IP by that, while those that take it hear their last word; without it the address would be missed for seconds.
+hand_over() { # hand_over NODE...
+  local name holders waits=""
+  holders=$(kubectl_admin -n kube-system get configmap kube-ha-vip-holders --ignore-not-found -o 'jsonpath={.data}')
+  for name in "$@"; do
+    if [[ $holders != *"\"$name\":"* ]]; then continue; fi
+    kubectl_admin -n kube-system patch configmap kube-ha-vip-holders --type merge -p "{\"data\":{\"$name\":null}}" >/dev/null
+    log "$name is no longer listed, and gives up the virtual IP if it has it"
+    waits=1
+  done
+  if [[ $waits ]]; then sleep 4; fi # keepalived there asks every 2 s
 }
 
 # A list is a read with a quorum behind it. Without one nobody can be taken out, and waiting brings none back.

@@ -229,10 +229,10 @@ def _words(before: Plan, after: Plan, said: Report) -> None:
     assert said.is_empty == (not said.changes.nodes and not said.changes.addons and idle)
 
 
-def _record(plan: Plan) -> object:
-    """The record of the API's name: its zone, the name, and where it leads."""
-    zone = api_name.zone(plan.spec)
-    return zone and (zone, api_name.name(plan.spec), api_name.words(plan))
+def _record(made: Plan) -> tuple[object, ...]:
+    """The record of the API's name that the stack makes; it is on no machine."""
+    zone = api_name.zone(made.spec)
+    return (zone, api_name.name(made.spec), api_name.words(made)) if zone else ()
 
 
 def _differs(before: Plan, old: Node, after: Plan, new: Node) -> bool:

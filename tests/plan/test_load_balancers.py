@@ -70,8 +70,12 @@ def test_one_more_touches_it_and_those_that_have_to_hear_of_it(stacks: Stacks) -
 
 def test_who_exists_hears_of_a_new_one_first(stacks: Stacks) -> None:
     engine, _ = stacks.settled(lab(EDGE))
-    graph = Graph(engine.up(lab({**EDGE, "nodes": {"edge-1": {"generation": 2}}})))
+    run = engine.up(lab({**EDGE, "nodes": {"edge-1": {"generation": 2}}}))
+    graph = Graph(run)
     assert "dev-edge-2-vip" in graph.before("dev-edge-1-vip")
+    # It gives the address up while the other one hears it, and not by being gone.
+    assert "INCARNATIONS=edge-1=2:active\n" in run.named("dev-retire").text("stdin")
+    assert "dev-retire" in graph.before("dev-edge-1-machine")
 
 
 def test_a_change_of_the_masters_reaches_one_after_the_other_before_masters_leave(
@@ -204,7 +208,7 @@ def test_a_pool_in_place_of_another_is_no_refusal(stacks: Stacks) -> None:
 
 def test_a_dead_one_is_told_and_never_dialled(stacks: Stacks) -> None:
     lost = {**EDGE, "nodes": {"edge-2": {"state": "lost"}}}
-    changes = [*whole("edge-2", "-"), *TOLD, *stamped("vip", ["edge-1"]), *GATE]
+    changes = [*whole("edge-2", "-"), *TOLD, *stamped("vip", ["edge-1"]), *GATE, "~ dev-retire"]
     # The policy that refuses what lost nodes write names it too.
     changes += ["! dev-addon-lost-nodes-attempt", "~ dev-addon-lost-nodes"]
     assert_changes(stacks, lab(EDGE), lab(lost), changes)

@@ -21,12 +21,15 @@ a3, started, master-3, https://10.0.0.13:2380, https://10.0.0.13:2379, false
 """
 
 
-def cluster(shell: Shell, *, ready: str, known: str = "", members: str = MEMBERS) -> None:
-    """worker-1 is Ready or not, master-2 is dead; `known` was taken out before, by name."""
+def cluster(
+    shell: Shell, *, ready: str, known: str = "", members: str = MEMBERS, holders: str = ""
+) -> None:
+    """worker-1 is Ready or not, master-2 is dead; `known` was taken out before, by name; `holders` are listed."""
     (shell.folder / "members").write_text(members)
     shell.stub(
         "kubectl",
         f'case "$*" in *"get configmap"*{{.data.worker-1}}*) printf "{known}" ;; '
+        f"*\"get configmap kube-ha-vip-holders\"*) printf '{holders}' ;; "
         f'*"get node worker-1"*) printf "worker-1 {ready}" ;; '
         '*"get node master-2"*) printf "master-2 Unknown" ;; '
         '*"apply"*) cat >>"' + str(shell.folder) + '/applied" ;; esac',
@@ -67,6 +70,22 @@ def test_a_living_one_is_evicted_a_dead_one_is_not_waited_for(shell: Shell) -> N
         {"master-2": "1:lost"},
         {"worker-1": "2:active"},
     ]
+
+
+def test_a_load_balancer_gives_up_the_address_before_its_machine_goes(shell: Shell) -> None:
+    cluster(shell, ready="True", holders='{"edge-1":"1","edge-2":"1"}')
+    shell.stub("sleep")
+    values = {**VALUES, "INCARNATIONS": "edge-1=2:active worker-1=2:active"}
+    shell.run("main", phase="retire", values=values)
+    [patch] = [call for call in shell.calls if "patch configmap kube-ha-vip-holders" in call]
+    assert patch.endswith('--type merge -p {"data":{"edge-1":null}}')
+    assert shell.calls.index("sleep 4") > shell.calls.index(patch)
+
+
+def test_one_that_was_made_anew_already_stays_listed(shell: Shell) -> None:
+    cluster(shell, ready="True", known="2:active", holders='{"worker-1":"2"}')
+    shell.run("main", phase="retire", values={**VALUES, "INCARNATIONS": "worker-1=2:active"})
+    assert not [call for call in shell.calls if "patch" in call]
 
 
 def test_what_was_taken_out_before_is_left_alone(shell: Shell) -> None:
