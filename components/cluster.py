@@ -346,9 +346,12 @@ class Cluster(ComponentResource):
             for node in self._plan.masters
             if not node.is_etcd
         ]
-        ready, pki = self._doors, self._args.pki
+        ready = self._doors
         tls = end_tls(
-            *(self._name, self._plan, self.machines, pki),
+            self._name,
+            self._plan,
+            self.machines,
+            self._args.pki,
             identity=self._identity,
             parent=self,
             out=out,

@@ -75,9 +75,9 @@ def going_first(before: Memory | None, plan: Plan) -> tuple[str, ...]:
 
 
 def taken_out_first(before: Memory | None, plan: Plan) -> list[Node]:
-    """Of `going_first` those of which the cluster has something: a member of etcd, or a Node.
+    """Of `going_first` those that are more than load balancers: a member of etcd or a Node goes.
 
-    Or had: a machine that is made anew may have been something else.
+    Or were: a machine that is made anew may have been something else.
     """
     known = {node.name: node for node in (*plan.nodes, *plan.away)}
     was = before.machines if before else {}

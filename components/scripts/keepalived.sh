@@ -1,10 +1,7 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # the paths are theirs to use
 # What phases vip and vip-peers share: keepalived's files, and whether it takes one. Only definitions; they source it.
-# shellcheck disable=SC2034 # theirs to use
 SECRET=/etc/kube-ha/vrrp.conf
-# shellcheck disable=SC2034
 KEEPALIVED=$ROOT/etc/keepalived/keepalived.conf
-# shellcheck disable=SC2034
 DROPIN=$ROOT/etc/systemd/system/keepalived.service.d/kube-ha.conf
 
 validated() { # validated FILE: keepalived itself takes it for right; a running one would end over an error

@@ -5,6 +5,7 @@
 #   RESTING (1: in maintenance, keepalived is off).
 # Owns: keepalived.service and its drop-in, /etc/keepalived/keepalived.conf, /etc/kube-ha/vip-check. The password comes with the keys of the machine.
 CHECK=/etc/kube-ha/vip-check
+SNMP=/proc/net/snmp
 # shellcheck source=vip-check.sh disable=SC2154 # here: the folder of run.sh
 source "$here/vip-check.sh"
 # shellcheck source=keepalived.sh disable=SC2154
@@ -45,8 +46,13 @@ heard() {
   echo "the machine with hardware address $holder has it, and no advert of it (VRRP, protocol 112) comes here"
   return 1
 }
+expect_adverts() {
+  # shellcheck disable=SC2034 # read by die
+  local HINT="let protocol 112 through between the machines that can have the address; ip neigh on $NODE tells whose that hardware address is: one that is not of this cluster any more has to give it up (systemctl stop keepalived there). Then run pulumi up again; keepalived was not started here"
+  wait_for 60 "adverts of the machine that has ${VIP%:*}" heard
+}
 # Packets of a protocol that nobody here listens to, as VRRP is while keepalived does not run.
-unknown_packets() { awk '$1 == "Ip:" {if (at) print $at; else for (i = 2; i <= NF; i++) if ($i == "InUnknownProtos") at = i}' /proc/net/snmp; }
+unknown_packets() { awk '$1 == "Ip:" {if (at) print $at; else for (i = 2; i <= NF; i++) if ($i == "InUnknownProtos") at = i}' "$SNMP"; }
 # The hardware address of another machine that answers for it; empty where none does.
 held_elsewhere() {
   if mine; then return; fi
@@ -97,7 +103,7 @@ main() {
     rest
     return
   fi
-  if [[ -n $taken ]]; then wait_for 60 "adverts of the machine that has ${VIP%:*}" heard; fi
+  if [[ -n $taken ]]; then expect_adverts; fi
   settle reload keepalived.service "$KEEPALIVED" "$DROPIN" "$SECRET"
   finish
 }
