@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 S = $(or $(STACK),dev)
-.PHONY: help setup python engine dev plan preview up outputs unseal stacks status drift verify backup restore preflight tunnel cloud-acceptance bundle clean fmt check test fuzz e2e bench
+.PHONY: help setup python engine dev plan preview up outputs seal unseal stacks status drift cis verify backup restore defrag wipe preflight tunnel cloud-acceptance bundle clean fmt check test fuzz e2e stories bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ up: engine ## apply STACK (dev); with APPROVED=folder of a preview only what tha
 outputs: engine ## kubeconfig and inventory of STACK (dev) as files in .local/outputs
 	@$(PY) -m operations.outputs $(S)
 
+seal: engine ## the whole state of STACK (dev), sealed with KUBE_HA_STATE_KEY, in .local/backups; OPEN=file makes one ready for an import
+	@$(PY) -m operations.sealed_state $(S) $(if $(TO),--to "$(TO)") $(if $(OPEN),--open "$(OPEN)")
+
 unseal: python ## the kubeconfig of STACK (dev) that was handed on sealed
 	@$(PY) -m operations.outputs --unseal $(S)
 
@@ -42,14 +45,23 @@ status: engine ## the cluster of STACK (dev) on one screen; changes nothing
 drift: engine ## what differs between the config of STACK (dev) and its machines; changes nothing
 	@bash ci/ssh-key.sh $(PY) -m operations.drift $(S)
 
+cis: engine ## the CIS benchmark's controls on the machines of STACK (dev); FORMAT=json; changes nothing
+	@bash ci/ssh-key.sh $(PY) -m operations.cis $(S) $(if $(FORMAT),--format "$(FORMAT)")
+
 verify: engine ## the acceptance check on the cluster of STACK (dev)
 	@bash ci/ssh-key.sh $(PY) -m operations.verify $(S)
 
 backup: engine ## a verified snapshot of etcd of STACK (dev), brought to .local/backups, or TO=folder; SNAPSHOT=store:latest fetches one, LIST=1 lists
-	@bash ci/ssh-key.sh $(PY) -m operations.backup $(S) $(if $(TO),--to "$(TO)") $(if $(LIST),--list) $(if $(SNAPSHOT),--snapshot "$(SNAPSHOT)")
+	@bash ci/ssh-key.sh $(PY) -m operations.backup $(S) $(if $(TO),--to "$(TO)") $(if $(LIST),--list) $(if $(SNAPSHOT),--snapshot "$(SNAPSHOT)") $(if $(UNAUTHENTICATED),--unauthenticated)
 
 restore: engine ## etcd of STACK anew, by SNAPSHOT=file (store:latest) or FROM=node that has data; ON=node, WITHOUT="nodes that are gone", REPLACE=1
-	@bash ci/ssh-key.sh $(PY) -m operations.restore $(S) $(if $(SNAPSHOT),--snapshot "$(SNAPSHOT)") $(if $(FROM),--from "$(FROM)") $(if $(ON),--on "$(ON)") $(if $(WITHOUT),--without "$(WITHOUT)") $(if $(REPLACE),--replace) $(if $(UNMARKED),--unmarked)
+	@bash ci/ssh-key.sh $(PY) -m operations.restore $(S) $(if $(SNAPSHOT),--snapshot "$(SNAPSHOT)") $(if $(FROM),--from "$(FROM)") $(if $(ON),--on "$(ON)") $(if $(WITHOUT),--without "$(WITHOUT)") $(if $(REPLACE),--replace) $(if $(UNMARKED),--unmarked) $(if $(UNAUTHENTICATED),--unauthenticated) $(if $(SEED),--seed "$(SEED)")
+
+wipe: engine ## remove everything of ours from NODE, an adopted machine that left STACK and kept its data
+	@bash ci/ssh-key.sh $(PY) -m operations.wipe $(S) "$(NODE)"
+
+defrag: engine ## etcd of STACK gives back the disk that is free inside, member by member, the leader last; ends an alarm NOSPACE
+	@bash ci/ssh-key.sh $(PY) -m operations.defrag $(S)
 
 preflight: python ## look at every machine of STACK (dev) and list all its problems; changes nothing
 	@bash ci/ssh-key.sh $(PY) -m operations.preflight $(S)
@@ -60,8 +72,8 @@ tunnel: python ## hold the tunnel to the bastion of STACK, for machines of cloud
 cloud-acceptance: engine ## steps of a throwaway cluster on PROVIDER (gcp, aws); done with SPEND_MONEY=1, PROJECT, SSH_FROM; TUNNEL=1; DOMAIN and ZONE for DNS; FROM=step
 	@$(PY) -m operations.cloud_acceptance $(PROVIDER) $(if $(PROJECT),--project "$(PROJECT)") $(if $(SSH_FROM),--ssh-from "$(SSH_FROM)") $(if $(TUNNEL),--tunnel) $(if $(DOMAIN),--domain "$(DOMAIN)") $(if $(ZONE),--zone "$(ZONE)") $(if $(SPEND_MONEY),--spend-money) $(if $(FROM),--from "$(FROM)")
 
-bundle: setup ## the air-gap bundle of the pinned versions
-	@$(PY) -m artifacts.bundle --link .local/bundle
+bundle: setup ## the air-gap bundle of the pinned versions; pins what upstream gives for the first time
+	@$(PY) -m artifacts.bundle --record --link .local/bundle
 
 clean: ## destroy the dev cluster and whatever this checkout left, lab images too; keeps the cache
 	@bash lab/clean.sh
@@ -69,11 +81,11 @@ clean: ## destroy the dev cluster and whatever this checkout left, lab images to
 fmt: ## format what can be formatted
 	@$(PY) -m ruff format . && $(PY) -m ruff check --fix . && .venv/bin/shfmt -i 2 -ci -w $$(git ls-files '*.sh')
 
-check: python ## lint, types, workflows; changes nothing
+check: python ## lint, types, imports between rooms, workflows; changes nothing
 	@! git grep -nE '^(<<<<<<<|>>>>>>>) ' || { echo "the mark of a merge that was not finished"; exit 1; }
-	@$(PY) -m ruff format --check . && $(PY) -m ruff check . && $(PY) -m mypy . && .venv/bin/shfmt -i 2 -ci -d $$(git ls-files '*.sh') && .venv/bin/shellcheck -x $$(git ls-files '*.sh') && .venv/bin/zizmor -q --offline --strict-collection .github/workflows && .venv/bin/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@$(PY) -m ruff format --check . && $(PY) -m ruff check . && $(PY) -m mypy . && .venv/bin/lint-imports --no-logo --no-cache && .venv/bin/shfmt -i 2 -ci -d $$(git ls-files '*.sh') && .venv/bin/shellcheck -x $$(git ls-files '*.sh') && .venv/bin/zizmor -q --offline --strict-collection .github/workflows && .venv/bin/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
-test: setup ## fast tiers and the core stories on the lab
+test: setup ## fast tiers, the core stories on the lab, and of the others those that nothing has run for longest
 	@bash lab/host.sh install tests
 	@$(PY) -m tests.run core
 
@@ -83,6 +95,9 @@ fuzz: setup ## planning with random configs and edits, N (10000) of each
 e2e: setup ## every story that has not passed yet on what lies here; all with FRESH=1, one with STORY=name
 	@bash lab/host.sh install tests
 	@$(PY) -m tests.run $(if $(FRESH),fresh,all) $(STORY)
+
+stories: python ## when each story passed last, and on which commit
+	@$(PY) -m tests.run stories
 
 bench: setup ## time of a create against the bare path of its steps, WHAT=membership or WHAT=rollout; let nothing else run here
 	@$(PY) -m bench.$(or $(WHAT),create)

@@ -2,30 +2,38 @@
 
 import os
 import sys
+from datetime import UTC, datetime
 
 import pulumi
 
 from components import last_applied, machines, outputs
 from components.cluster import Cluster, ClusterArgs
-from components.pki import Pki
-from stacks import artifacts, object_store, report, stack_file, text, transition
-from stacks.plan import plan
-from stacks.spec import SpecError, load
+from components.pki.authority import Pki
+from stacks.checks import object_store
+from stacks.cluster import artifacts
+from stacks.config import stack_file
+from stacks.config.problems import SpecError
+from stacks.edits import transition
+from stacks.explain import formats, report
+from stacks.load import load, planned
 
 try:
-    wanted = plan(load(stack_file.of_engine(os.environ)))
+    raw, strays = stack_file.of_engine(os.environ), stack_file.strays(os.environ)
+    config = load(raw, misread=strays)
     last = last_applied.read()
     before = transition.remembered(last)
+    wanted = planned(config, before)
     verdict = transition.check(before, wanted)
     files = artifacts.by_arch(wanted)
     secret = object_store.secret(wanted.spec, os.environ)
 except (SpecError, transition.TransitionError) as error:
     # Nothing has been registered yet, so nothing is touched.
-    sys.exit(text.problems(f"Pulumi.{pulumi.get_stack()}.yaml", error.problems))
+    sys.exit(formats.problems(f"Pulumi.{pulumi.get_stack()}.yaml", error.problems))
 except artifacts.ArtifactError as error:
     sys.exit(str(error))
-pulumi.info(report.as_text(report.report(before, wanted, verdict)))
-for path, warning in (*wanted.warnings, *verdict.warnings):
+said, now = report.report(before, wanted, verdict), datetime.now(UTC)
+pulumi.info(report.as_text(said, now))
+for path, warning in report.warnings(said, now):
     pulumi.warn(f"{path}: {warning}")
 
 made = machines.of(wanted)

@@ -9,6 +9,8 @@ for those that it is to become.
     bin/                  kubectl and etcdctl for this computer
     manifest.json         SHA-256 by upstream URL, digest by image reference, origin by name
 
+What is downloaded has to be what artifacts/pins.json says of it, where it says something.
+
 A bundle is kept under a key of its lock entries and of everything that builds them; a second run
 finds it. Progress goes to stderr, the path is the one line on stdout.
 """
@@ -28,7 +30,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from artifacts import build, contents, sources
+from artifacts import build, contents, pins, sources
 from artifacts.download import DownloadError, Upstream, file_sha256
 from artifacts.layers import LayerError
 from artifacts.lock import ARCHITECTURES, HERE, Lock, LockError, Module, read
@@ -111,6 +113,20 @@ def _fill(order: Order, work: Path) -> None:
     (work / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
 
 
+def _pin(lock: Lock, target: Path, *, record: bool) -> None:
+    """Compare with what upstream gave before, a bundle too that was made long ago.
+
+    Raises PinError.
+    """
+    names = {file.url: file.name for file in lock.files}
+    names |= {image.ref: image.name for image in lock.images}
+    found = pins.of_bundle(json.loads((target / "manifest.json").read_bytes()), names)
+    if not record:
+        pins.compare(pins.read(), found)
+    elif added := pins.record(found):
+        say(f"{added} releases of upstream are pinned now: commit {pins.FILE}")
+
+
 def _module_identity(module: Module) -> str:
     return f"{module.name} {module.version} {build.key(module)}"
 
@@ -161,6 +177,11 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--arch", choices=ARCHITECTURES, default=build.host_arch())
     parser.add_argument("--out", type=Path, help="put the bundle there, not into the cache")
     parser.add_argument("--link", type=Path, help="make this a symbolic link to the bundle")
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="add what upstream gave for the first time to artifacts/pins.json, to be committed",
+    )
     parser.add_argument("--source", choices=("auto", "download", "build"), default="auto")
     parser.add_argument("--mirror", default="", help="fetch from this URL, <URL>/<host>/<path>")
     parser.add_argument("--registry", default="", help="fetch images from this http(s)://host:port")
@@ -186,7 +207,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         target: Path = arguments.out or order.cache / "bundle" / key(order)
         make(order, target.absolute())
-    except (LockError, DownloadError, LayerError, RegistryError, build.BuildError) as error:
+        _pin(order.lock, target, record=arguments.record)
+    except (
+        LockError,
+        DownloadError,
+        LayerError,
+        RegistryError,
+        build.BuildError,
+        pins.PinError,
+    ) as error:
         print(f"ERROR bundle: {error}", file=sys.stderr)
         return 1
     if arguments.link:

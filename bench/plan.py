@@ -16,12 +16,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from lab.toolchain.values import encode
 from tests.plan.big import big
 from tests.plan.graph import Graph
 from tests.plan.recording import Engine
 from tests.plan.registration import Run
 from tests.plan.settled import Stacks
+from toolchain.values import encode
 
 
 def main() -> None:

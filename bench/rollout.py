@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stacks import rollout
-from stacks.plan import plan
-from stacks.spec import load
+from stacks.cluster import rollout
+from stacks.cluster.resolve import plan
+from stacks.load import load
 from tests.plan.big import big
 from tests.plan.graph import Graph
 from tests.plan.recording import Engine

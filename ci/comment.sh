@@ -106,6 +106,10 @@ body() {
   local plan
   printf "%s\n### Stack \`%s\`: %s\n\n" "$marker" "$stack" "$(headline)"
   if [[ -n ${COMMIT:-} ]]; then printf 'Of commit %s%s.\n\n' "$COMMIT" "${RUN_URL:+, in [this run]($RUN_URL)}"; fi
+  if [[ -s $work/program ]]; then
+    printf '> [!WARNING]\n> This pull request changes the program that wrote this plan: read %s of its files first.\n\n' "$(wc -l <"$work/program")"
+    printf "Changed: \`%s\`.\n\n" "$(head -n 5 "$work/program" | paste -sd' ')"
+  fi
   plan=$(plan_part)
   printf '%s\n' "$plan"
   preview_part "$((LIMIT - $(LC_ALL=C wc -c <<<"$plan")))"
@@ -118,10 +122,18 @@ existing() {
     sed -n 1p
 }
 
+# Files of the pull request that take part in planning: its own code has written the report, and could have written anything. Names are printed as code.
+changed_program() {
+  gh api --paginate "repos/$GITHUB_REPOSITORY/pulls/$pull/files?per_page=100" --jq '.[].filename' |
+    grep -E '^(__main__\.py|Makefile|Pulumi\.yaml|\.pulumi\.version|requirements[^/]*\.txt|(artifacts|ci|components|lab|operations|stacks|toolchain|\.github)/)' |
+    LC_ALL=C tr -dc 'A-Za-z0-9_./\n-' || true # none is no error
+}
+
 post() {
   local id
   [[ -n ${GITHUB_REPOSITORY:-} ]] || die "GITHUB_REPOSITORY is not set" "GITHUB_REPOSITORY=owner/name $0 ..."
   [[ $pull =~ ^[0-9]+$ ]] || die "'$pull' is no number of a pull request" "$0 post STACK FOLDER NUMBER"
+  changed_program >"$work/program"
   body >"$work/body"
   id=$(existing)
   if [[ -n $id ]]; then

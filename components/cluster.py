@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pulumi import ComponentResource, Output, Resource, ResourceOptions
+from pulumi import ComponentResource, Output, Resource, ResourceOptions, Stash
 
-from components import api_name, node_list, retirement
-from components.acceptance import Acceptance, AcceptanceArgs
-from components.addons import Addons, AddonsArgs
-from components.away import decommission
-from components.etcd_member import EtcdMember, EtcdMemberArgs
-from components.etcd_snapshot import snapshot_first
-from components.ingress import end_tls
-from components.load_balancers import make_ready
+from components.access import api_record
+from components.cluster_wide import node_list, retirement
+from components.cluster_wide.acceptance import Acceptance, AcceptanceArgs
+from components.cluster_wide.addons import Addons, AddonsArgs
+from components.cluster_wide.etcd_snapshot import snapshot_first
+from components.cluster_wide.manifests import apply_manifests
+from components.cluster_wide.rollout import Rollout, RolloutArgs
+from components.cluster_wide.rotation import settle_keys
 from components.machines.api_door import ApiDoor
-from components.manifests import apply_manifests
-from components.master import Master, MasterArgs
-from components.pki import Pki
-from components.prepared import Prepared, Scripts, bring_scripts, prepare
-from components.remote import Identity, Machine, after, converge, forget, patient
-from components.rollout import Rollout, RolloutArgs
-from components.rotation import settle_keys
-from components.virtual_ip import VirtualIp
-from components.worker_pool import JoinArgs, join_workers
-from stacks import desired, membership, snapshots
-from stacks.artifacts import File
-from stacks.memory import Memory
-from stacks.plan import Node, Plan
+from components.nodes.decommission import decommission
+from components.nodes.etcd_member import EtcdMember, EtcdMemberArgs, TurnArgs
+from components.nodes.ingress import end_tls
+from components.nodes.load_balancers import make_ready
+from components.nodes.master import Master, MasterArgs
+from components.nodes.prepared import Prepared, Scripts, bring_scripts, prepare
+from components.nodes.virtual_ip import VirtualIp
+from components.nodes.worker_pool import JoinArgs, join_workers
+from components.pki.authority import Pki
+from components.ssh.commands import Identity, Machine, after, converge, forget, patient
+from stacks.cluster.artifacts import File
+from stacks.cluster.plan import Node, Plan
+from stacks.edits import membership, snapshots
+from stacks.edits.memory import Memory
+from stacks.phases import preflight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,7 @@ class ClusterArgs:
 
 
 class Cluster(ComponentResource):
-    """Snapshot, dead nodes out, etcd, masters, add-ons, workers, acceptance: in this order.
+    """Leafs, snapshot, dead nodes out, etcd, masters, add-ons, workers, acceptance: in this order.
 
     Load balancers change beside the workers, and get the virtual IP at the end.
 
@@ -62,6 +64,8 @@ class Cluster(ComponentResource):
         self._anew = frozenset(membership.rebuilt(args.before, self._plan))
         self._settled = set(args.before.machines) - self._anew if args.before else set()
         self._prepared: dict[str, Prepared] = {}
+        self._member_keys: dict[str, EtcdMember] = {}
+        self._master_keys: dict[str, Master] = {}
         self._members: dict[str, Resource] = {}
         self._masters: dict[str, Resource] = {}
         self.machines = {
@@ -72,7 +76,7 @@ class Cluster(ComponentResource):
         self._scripts: dict[str, Scripts] = {}
 
         acceptance = Acceptance(f"{name}-acceptance", self._plan, opts=ResourceOptions(parent=self))
-        self._retired = self._first(acceptance.attempt)
+        self._retired = self._first(acceptance.attempt, self._place_leafs(acceptance.attempt))
         self.machines |= {
             node.name: args.machine(node, self._retired)
             for node in self._plan.nodes
@@ -91,7 +95,7 @@ class Cluster(ComponentResource):
         self.door = args.api_door()
         named = self._name_api(last)
         addons = self._addons(served)
-        joinable, opened = self._workers(served, last)
+        joinable, opened = self._workers(served, last, acceptance.attempt, addons.guards)
         # The token first: what an add-on's objects wait for may run on workers.
         given = apply_manifests(
             name,
@@ -103,7 +107,7 @@ class Cluster(ComponentResource):
         )
         self._doors = self._load_balancers(last)
         balanced = [self._doors[n] for n in self._doors if n in self._settled][-1:]
-        self.gate = acceptance.prove(
+        self.proved = acceptance.prove(
             AcceptanceArgs(
                 plan=self._plan,
                 machine=self._master_machine(),
@@ -127,8 +131,23 @@ class Cluster(ComponentResource):
         )
         self.register_outputs({})
 
-    def _first(self, attempt: Resource) -> Resource:
-        """Before anything else: etcd is saved where that is due, then who is dead is taken out."""
+    def _place_leafs(self, attempt: Resource) -> list[Resource]:
+        """Leafs on all machines that exist, side by side, before anything asks etcd or an API.
+
+        Where they have run out nothing else can work: no member takes another for one.
+        """
+        placed: list[Resource] = []
+        for node in self._plan.nodes:
+            if node.name in self._settled and (node.is_etcd or node.is_master):
+                ready = self._bring(node, waits_for=attempt).copied
+                if node.is_etcd:
+                    placed.append(self._keys_of_member(node, ready).keys)
+                if node.is_master:
+                    placed.append(self._keys_of_master(node, ready).keys)
+        return placed
+
+    def _first(self, attempt: Stash, leafs: Sequence[Resource]) -> Resource:
+        """Before others change: etcd is saved where that is due, then who is dead is taken out."""
         edit = (self._args.before, self._plan)
         survivor = retirement.survivor(*edit)
         saver = snapshots.place(*edit) or survivor
@@ -136,13 +155,14 @@ class Cluster(ComponentResource):
             *edit,
             self.machines[saver.name],
             identity=self._identity,
-            waits_for=(self._bring(saver, waits_for=None).copied, attempt),
+            waits_for=(self._bring(saver, waits_for=None).copied, attempt, *leafs),
             parent=self,
         )
         return retirement.retire_first(
             *edit,
             self.machines[survivor.name],
             identity=self._identity,
+            stamp=attempt,
             waits_for=(self._bring(survivor, waits_for=None).copied, saved),
             parent=self,
         )
@@ -187,7 +207,9 @@ class Cluster(ComponentResource):
             f"{self._name}-{node.name}",
             self.machines[node.name],
             self._bring(node, waits_for=waits_for),
-            desired.preflight(self._plan, node, self._args.files[node.arch]),
+            preflight.preflight(
+                self._plan, node, self._args.files[node.arch], settled=self._settled
+            ),
             identity=self._identity,
             anew=node.name in self._anew,
             parent=self,
@@ -202,48 +224,59 @@ class Cluster(ComponentResource):
             for other in self._plan.etcd
             if other.name in self._prepared
         )
-        member = EtcdMember(
-            f"{self._name}-{node.name}-etcd",
-            EtcdMemberArgs(
-                plan=self._plan,
-                machine=self._back(node),
-                files=self._args.files[node.arch],
-                identity=self._identity,
-                pki=self._args.pki,
-                prepared=self._prepared[node.name].ready,
-                after=after,
+        member = self._keys_of_member(node, self._prepared[node.name].ready)
+        self._members[node.name] = member.take_turn(
+            TurnArgs(
+                after=(self._prepared[node.name].ready, *after),
                 newborn=self._args.before is None,
                 leaving=membership.leaving_members(self._args.before, self._plan),
-                store_secret=self._args.store_secret,
                 founds=everywhere if first else None,
-            ),
-            opts=ResourceOptions(parent=self),
+            )
         )
-        self._members[node.name] = member.ready
-        return member.ready
+        return self._members[node.name]
+
+    def _keys_of_member(self, node: Node, ready: Resource) -> EtcdMember:
+        if node.name not in self._member_keys:
+            self._member_keys[node.name] = EtcdMember(
+                f"{self._name}-{node.name}-etcd",
+                EtcdMemberArgs(
+                    plan=self._plan,
+                    machine=self._back(node),
+                    files=self._args.files[node.arch],
+                    identity=self._identity,
+                    pki=self._args.pki,
+                    ready=ready,
+                    store_secret=self._args.store_secret,
+                ),
+                opts=ResourceOptions(parent=self),
+            )
+        return self._member_keys[node.name]
 
     def _master(self, node: Node, *, after: tuple[Resource, ...]) -> Resource:
         prepared = self._prepared[node.name]
-        master = Master(
-            f"{self._name}-{node.name}-master",
-            MasterArgs(
-                plan=self._plan,
-                machine=self._back(node),
-                identity=self._identity,
-                pki=self._args.pki,
-                prepared=prepared.ready,
-                applied=prepared.applied,
-                after=after,
-            ),
-            opts=ResourceOptions(parent=self),
-        )
-        self._masters[node.name] = master.ready
-        return master.ready
+        master = self._keys_of_master(node, prepared.ready)
+        self._masters[node.name] = master.take_turn(prepared.ready, prepared.applied, after)
+        return self._masters[node.name]
+
+    def _keys_of_master(self, node: Node, ready: Resource) -> Master:
+        if node.name not in self._master_keys:
+            self._master_keys[node.name] = Master(
+                f"{self._name}-{node.name}-master",
+                MasterArgs(
+                    plan=self._plan,
+                    machine=self._back(node),
+                    identity=self._identity,
+                    pki=self._args.pki,
+                    ready=ready,
+                ),
+                opts=ResourceOptions(parent=self),
+            )
+        return self._master_keys[node.name]
 
     def _name_api(self, last: Resource) -> Resource | None:
         if self.door is None:
             return None
-        return api_name.lead(
+        return api_record.lead(
             self._plan,
             self.door,
             self._master_machine(),
@@ -275,7 +308,9 @@ class Cluster(ComponentResource):
             opts=ResourceOptions(parent=self),
         )
 
-    def _workers(self, served: Resource, last: Resource) -> tuple[Resource, Resource]:
+    def _workers(
+        self, served: Resource, last: Resource, attempt: Stash, guards: tuple[Resource, ...]
+    ) -> tuple[Resource, Resource]:
         """What new workers join by, and what opens the last wave of those that exist."""
         settled = self._settled
         waves = Rollout(
@@ -304,7 +339,8 @@ class Cluster(ComponentResource):
                 pki=self._args.pki,
                 settled=settled,
                 anew=self._anew,
-                served=served,
+                served=(served, *guards),
+                attempt=attempt,
             ),
             parent=self,
         )
@@ -329,7 +365,7 @@ class Cluster(ComponentResource):
         opts = after(machine.exists, parent=self)
         stopped: list[Resource] = []
         for node in self._plan.away:
-            if node.state == "lost" and not self._plan.made:
+            if node.is_given_up and not self._plan.made:
                 forget(f"{self._name}-{node.name}-preflight", machine, opts=opts)
             elif node.state == "decommissioned":
                 self.machines[node.name] = self._args.machine(node, None)
@@ -375,7 +411,7 @@ class Cluster(ComponentResource):
         return decommission(
             f"{self._name}-{node.name}",
             self.machines[node.name],
-            desired.preflight(self._plan, node, self._args.files[node.arch]),
+            preflight.preflight(self._plan, node, self._args.files[node.arch]),
             identity=self._identity,
             parent=self,
             out=out,

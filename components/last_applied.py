@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 import pulumi
 from pulumi.runtime.sync_await import _sync_await
-from pulumi_command import remote
 
 OUTPUT = "applied"
 
@@ -30,22 +29,24 @@ def read() -> dict[str, object] | None:
 
 
 def remember(
-    memory: Mapping[str, object],
-    gate: remote.Command,
+    memory: pulumi.Input[Mapping[str, object]],
+    proved: pulumi.Output[bool],
     before: Mapping[str, object] | None,
 ) -> pulumi.Output[str | None]:
-    """The memory to export: this one when the gate has passed, else the one of `before`.
+    """The memory to export: this one when the gate of this very plan has passed, else `before`.
 
     A plain value would be stored by a failed update too. It is secret as the gate's output is,
     though it holds no secrets: the engine would print the whole of it after every update.
     """
-    text = json.dumps(memory, sort_keys=True)
+    text = pulumi.Output.from_input(memory).apply(lambda known: json.dumps(known, sort_keys=True))
     if pulumi.runtime.is_dry_run():
-        return gate.stdout.apply(lambda _: text)
+        return pulumi.Output.secret(pulumi.Output.all(proved, text).apply(lambda both: both[1]))
 
     async def passed() -> str | None:
-        if await gate.stdout.is_known():
-            return text
+        # What an update leaves out (--target, --exclude, refresh --run-program) gives back what
+        # it was: its output is known, and says nothing about this plan.
+        if await proved.is_known() and await proved.future() and await text.is_known():
+            return await text.future()
         # With --continue-on-error the program comes to its end after a failure too. What is not
         # known is stored all the same, and the stack would take its cluster for one to be born.
         return json.dumps(before, sort_keys=True) if before else None

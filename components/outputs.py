@@ -11,18 +11,20 @@ from pulumi_command import remote
 from components import last_applied
 from components.cluster import Cluster, ClusterArgs
 from components.machines.api_door import ApiDoor
-from components.pki import Pki
-from stacks import memory
-from stacks.certificates import ETCD_DOOR
-from stacks.files import kubeconfig
-from stacks.plan import Plan
-from stacks.ports import API_PORT, ETCD_CLIENT_PORT
-from stacks.settings import CHECK_TIMEOUT_S, CHECKS_TO_FALL
+from components.pki.authority import Pki
+from stacks.cluster import rotation
+from stacks.cluster.certificates import ETCD_DOOR
+from stacks.cluster.plan import Plan
+from stacks.cluster.ports import API_PORT, ETCD_CLIENT_PORT
+from stacks.config.network import CHECK_TIMEOUT_S, CHECKS_TO_FALL
+from stacks.edits import memory
+from stacks.render import kubeconfig
 
 
 def export(cluster: Cluster, args: ClusterArgs, before: Mapping[str, object] | None) -> None:
     """Stack outputs: kubeconfig, ssh, backupKey (all secret), etcdClient (secret too), endpoint,
-    loadBalancer, dnsRecords, nodes, readme, and applied.
+    loadBalancer, dnsRecords, nodes, readme, and applied; once the seed was replaced, backupKeys by
+    its generation.
 
     `applied` is the memory, that of `before` as long as the gate has not passed; `ssh` tells how
     machines are reached, `clusterId` what they are marked with.
@@ -36,11 +38,15 @@ def export(cluster: Cluster, args: ClusterArgs, before: Mapping[str, object] | N
     pulumi.export("clusterId", args.pki.cluster_id)
     # Opens snapshots of etcd where no machine of the cluster is left.
     pulumi.export("backupKey", Output.secret(args.pki.backup_key()))
+    if rotation.has_begun(plan.spec.pki.rotation.seed):
+        pulumi.export("backupKeys", Output.secret(args.pki.backup_keys()))
     if plan.spec.front_doors.etcd:
         pulumi.export("etcdClient", Output.secret(_etcd_client(args.pki, plan)))
     pulumi.export("nodes", nodes(plan))
     pulumi.export("ssh", Output.secret(_ssh(cluster)))
-    applied = last_applied.remember(memory.of(plan), cluster.gate, before)
+    known = memory.of(plan, args.before)
+    wanted = args.pki.endings().apply(lambda found: {**known, memory.ENDINGS: found})
+    applied = last_applied.remember(wanted, cluster.proved, before)
     pulumi.export(last_applied.OUTPUT, applied)
 
 

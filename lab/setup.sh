@@ -13,11 +13,11 @@ say() { printf '%(%T)T %s\n' -1 "$*"; }
 
 python_environment() {
   local want
-  want=$(cat requirements.txt requirements-dev.txt lab/toolchain/requirements.txt | sha256sum)
+  want=$(cat requirements.txt requirements-dev.txt toolchain/requirements.txt | sha256sum)
   if [[ -f .venv/kube-ha.sum && $(<.venv/kube-ha.sum) == "$want" ]]; then return; fi
   say "python    environment .venv: installing"
   python3 -m venv .venv || die "python3 cannot make a virtual environment" "apt-get install -y python3-venv"
-  .venv/bin/pip install --quiet --disable-pip-version-check --no-compile -r requirements.txt -r requirements-dev.txt -r lab/toolchain/requirements.txt
+  .venv/bin/pip install --quiet --disable-pip-version-check --no-compile -r requirements.txt -r requirements-dev.txt -r toolchain/requirements.txt
   # Of the clouds' SDKs, 250 MB of Python, only what is imported: that of the rest would take a minute, and as much disk again.
   .venv/bin/python -m compileall -q -j 0 -x '/pulumi_(gcp|aws)/[a-z0-9]+/' .venv/lib
   .venv/bin/python -m compileall -q -j 0 .venv/lib/python3*/site-packages/pulumi_{gcp/{compute,serviceaccount,projects},aws/{ec2,ebs,iam,lb,vpc}}
@@ -68,7 +68,7 @@ collect() {
 }
 
 toolchain() {
-  .venv/bin/python -m lab.toolchain.install || die "the engine and its plugins are not complete (see above)" "mend what it says and run the same again"
+  .venv/bin/python -m toolchain.install || die "the engine and its plugins are not complete (see above)" "mend what it says and run the same again"
 }
 
 main() {

@@ -9,11 +9,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from operations import machine, object_store, snapshot_file, stack, transfer
-from operations.engine import StackError
-from operations.stack import Stack
-from stacks import desired
-from stacks.plan import Node
+from operations.engine import stack
+from operations.engine.engine import StackError
+from operations.engine.stack import Stack
+from operations.etcd_snapshots import object_store, snapshot_file, transfer
+from operations.ssh import client
+from stacks.cluster.plan import Node
+from stacks.phases import etcd_member
 
 _FOLDER = Path(".local/backups")
 _LIMIT_S = 1800
@@ -31,6 +33,7 @@ def main(arguments: list[str]) -> int:
     other = parser.add_mutually_exclusive_group()
     other.add_argument("--list", action="store_true", help="names of what is in the object store")
     other.add_argument("--snapshot", metavar="store:NAME", help="fetch that one; store:latest")
+    parser.add_argument("--unauthenticated", action="store_true", help="the latest of any origin")
     given = parser.parse_args(arguments)
     folder = given.to or _FOLDER / given.stack
     try:
@@ -40,7 +43,8 @@ def main(arguments: list[str]) -> int:
             print("\n".join(object_store.of(found, given.stack).names()))
         elif given.snapshot:
             store = object_store.of(found, given.stack)
-            print(object_store.taken(store, given.snapshot, folder))
+            key = object_store.key_of(found, unauthenticated=given.unauthenticated)
+            print(object_store.taken(store, given.snapshot, folder, key))
         else:
             print(back_up(found, folder))
     except StackError as error:
@@ -66,9 +70,9 @@ def back_up(found: Stack, folder: Path) -> Path:
 
 def save(found: Stack, node: Node, folder: Path, *, reason: str) -> Path:
     """Let that machine save a snapshot, and bring it to `folder`. Raises StackError."""
-    values = {**found.identity(node), **desired.snapshot(found.plan, node), "REASON": reason}
+    values = {**found.identity(node), **etcd_member.snapshot(found.plan, node), "REASON": reason}
     target = found.targets[node.name]
-    answer = machine.run(target, "snapshot", values, limit_s=_LIMIT_S)
+    answer = client.run(target, "snapshot", values, limit_s=_LIMIT_S)
     rows = [line.split("\t") for line in answer.text.splitlines()]
     told = next((row for row in rows if row[0] == "snapshot" and len(row) == 5), None)
     if told is None:

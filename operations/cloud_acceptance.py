@@ -16,8 +16,8 @@ from pathlib import Path
 
 import yaml
 
-from operations.engine import Engine
-from stacks.stack_file import PREFIX
+from operations.engine.engine import Engine
+from stacks.config.stack_file import PREFIX
 
 _EXAMPLES = Path("examples")
 _UNCHANGED = "unchanged"

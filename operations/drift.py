@@ -8,18 +8,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
-from operations import look
-from operations.differences import Report
-from operations.hints import Difference
-from operations.look import Look
-from stacks.plan import Node
+from operations.observe import observation
+from operations.observe.differences import Report
+from operations.observe.hints import Difference
+from operations.observe.observation import Look
+from stacks.cluster.plan import Node
 
 _SHOWN = 5  # edits that were not applied yet; more are counted
 
 
 def main(arguments: list[str]) -> int:
     """Print a table of all machines and what differs on each, or the same as JSON."""
-    return look.tell(
+    return observation.tell(
         arguments,
         name="drift",
         about=__doc__,

@@ -15,14 +15,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from cryptography.fernet import Fernet, InvalidToken
+from cryptography.fernet import InvalidToken
 
-from operations.engine import Engine, StackError
+from operations.engine import sealing
+from operations.engine.engine import Engine, StackError
 
 _FOLDER = Path(".local/outputs")
 _KEY = "KUBE_HA_SEAL_KEY"
 _SEALED_FOR_S = 24 * 3600
-_NEW_KEY = "openssl rand -base64 32 | tr '+/' '-_'"
 
 
 def main(arguments: list[str]) -> int:
@@ -54,13 +54,16 @@ def write(name: str, folder: Path) -> list[Path]:
             f"  do: make up STACK={name}"
         )
     text = json.dumps(inventory(outputs), indent=2, sort_keys=True) + "\n"
-    paths = [_put(folder / "inventory.json", text.encode())]
+    paths = [sealing.put(folder / "inventory.json", text.encode())]
     kubeconfig = str(outputs["kubeconfig"]).encode()
     if not os.environ.get(_KEY):
-        return [*paths, _put(folder / "kubeconfig", kubeconfig)]
+        return [*paths, sealing.put(folder / "kubeconfig", kubeconfig)]
     # What an unsealed run left must not be picked up beside it.
     (folder / "kubeconfig").unlink(missing_ok=True)
-    return [*paths, _put(folder / "kubeconfig.sealed", _seal().encrypt(kubeconfig))]
+    return [
+        *paths,
+        sealing.put(folder / "kubeconfig.sealed", sealing.key(_KEY).encrypt(kubeconfig)),
+    ]
 
 
 def inventory(outputs: Mapping[str, object]) -> dict[str, object]:
@@ -80,7 +83,7 @@ def unseal(folder: Path) -> list[Path]:
     """kubeconfig of kubeconfig.sealed; the path. Raises StackError."""
     sealed = folder / "kubeconfig.sealed"
     try:
-        text = _seal().decrypt(sealed.read_bytes(), ttl=_SEALED_FOR_S)
+        text = sealing.key(_KEY).decrypt(sealed.read_bytes(), ttl=_SEALED_FOR_S)
     except OSError as error:
         raise StackError(
             f"there is no sealed kubeconfig: {error}\n"
@@ -91,16 +94,7 @@ def unseal(folder: Path) -> list[Path]:
             f"{sealed} does not open: it was sealed with another {_KEY}, more than "
             f"{_SEALED_FOR_S // 3600} hours ago, or is damaged\n  do: make outputs again"
         ) from None
-    return [_put(folder / "kubeconfig", text)]
-
-
-def _seal() -> Fernet:
-    try:
-        return Fernet(os.environ.get(_KEY, ""))
-    except ValueError:
-        raise StackError(
-            f"{_KEY} is no key: 32 bytes in URL-safe base64 are needed\n  do: {_NEW_KEY}"
-        ) from None
+    return [sealing.put(folder / "kubeconfig", text)]
 
 
 def _reached(ssh: Mapping[str, object]) -> dict[str, object]:
@@ -109,16 +103,6 @@ def _reached(ssh: Mapping[str, object]) -> dict[str, object]:
 
 def _mapping(value: object) -> dict[str, object]:
     return {str(key): entry for key, entry in value.items()} if isinstance(value, dict) else {}
-
-
-def _put(path: Path, content: bytes) -> Path:
-    """A file that only its owner reads, from its first byte on."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.parent.chmod(0o700)
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-        stream.write(content)
-    return path
 
 
 if __name__ == "__main__":

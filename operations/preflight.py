@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from operations import machine, stack
-from operations.engine import StackError
-from operations.machine import Answer
-from operations.stack import Stack
-from stacks import artifacts, desired
-from stacks.artifacts import ArtifactError
-from stacks.plan import Node
+from operations.engine import stack
+from operations.engine.engine import StackError
+from operations.engine.stack import Stack
+from operations.ssh import client
+from operations.ssh.client import Answer
+from stacks.cluster import artifacts
+from stacks.cluster.artifacts import ArtifactError
+from stacks.cluster.plan import Node
+from stacks.phases import preflight
 
 _LIMIT_S = 300
 _AT_ONCE = 16  # machines asked side by side
@@ -62,10 +64,10 @@ def ask(found: Stack) -> dict[str, Answer]:
     def one(node: Node) -> Answer:
         values = {
             **found.identity(node),
-            **desired.preflight(plan, node, files[node.arch]),
+            **preflight.preflight(plan, node, files[node.arch]),
             "REPORT": "1",
         }
-        return machine.run(found.targets[node.name], "preflight", values, limit_s=_LIMIT_S)
+        return client.run(found.targets[node.name], "preflight", values, limit_s=_LIMIT_S)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return dict(zip([n.name for n in plan.nodes], pool.map(one, plan.nodes), strict=True))

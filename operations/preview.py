@@ -17,12 +17,14 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from operations import stack
-from operations.engine import Engine, StackError
-from operations.report import Report
+from operations.engine import stack
+from operations.engine.engine import Engine, StackError
+from operations.engine.preview_files import Report
 from stacks import __main__ as in_words
-from stacks import stack_file
-from stacks.spec import load
+from stacks.config import stack_file
+from stacks.config.parse import applied_once
+from stacks.config.problems import SpecError
+from stacks.config.stack_file import StackFileError
 
 FOLDER = Path(".local/preview")
 
@@ -136,7 +138,10 @@ def _kept(text: str, name: str) -> Iterator[Path]:
 
 def _keep_manifests(commit: str, file: Path) -> None:
     """Manifests of add-ons as they were in that commit, beside a stack file of it."""
-    said = load(stack_file.read(file), read_keys=False)
+    try:
+        said = applied_once(stack_file.read(file))
+    except (StackFileError, SpecError):
+        return  # told when it is compared with
     for path in (path for addon in said.addons.values() for path in addon.manifests):
         place = (file.parent / path).resolve()
         # What lies elsewhere is no part of the repository.

@@ -10,32 +10,30 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from operations import (
-    backup,
-    machine,
-    object_store,
-    restore_checks,
-    snapshot_file,
-    stack,
-    transfer,
-    verify,
-)
-from operations.engine import StackError
-from operations.restore_checks import Found, Wish
-from operations.stack import Stack
-from stacks import artifacts, desired
-from stacks.artifacts import ArtifactError
-from stacks.plan import Node
+from operations import backup, verify
+from operations.engine import stack
+from operations.engine.engine import StackError
+from operations.engine.stack import Stack
+from operations.etcd_snapshots import object_store, restore_checks, snapshot_file, transfer
+from operations.etcd_snapshots.restore_checks import Found, Wish
+from operations.ssh import client
+from operations.ssh.client import Answer
+from stacks.cluster import artifacts
+from stacks.cluster.artifacts import ArtifactError
+from stacks.cluster.plan import Node
+from stacks.phases import downloads, etcd_member
 
 _FOLDER = Path(".local/backups")
 _THERE = "/var/lib/kube-ha/restore/snapshot.db"  # on the machine where the new cluster begins
 _LOOK_S = 60
 _STEP_S = 900
+_DIVERT_S = 90
 _AT_ONCE = 16
 
 
@@ -44,13 +42,14 @@ class Snapshot:
     plain: Path
     total: str  # SHA-256
     size: int  # bytes
+    revision: str = ""  # that its name says; empty: it says none
 
 
 def main(arguments: list[str]) -> int:
     """Print what is done, machine by machine; exit code 1 when something is refused or fails."""
     given = _parser().parse_args(arguments)
     try:
-        found = stack.read(given.stack, applied=True, whole=False)
+        found = stack.read(given.stack, applied=True, whole=False).of_seed(given.seed)
         first = given.source or found.plan.etcd[0].name
         wish = Wish(
             on=given.on or first,
@@ -59,8 +58,16 @@ def main(arguments: list[str]) -> int:
             replace=given.replace,
         )
         with tempfile.TemporaryDirectory(prefix="kube-ha-") as folder:
-            file = _file(found, given.stack, given.snapshot)
-            return restore(found, wish, file, Path(folder), unmarked=given.unmarked)
+            key = object_store.key_of(found, unauthenticated=given.unauthenticated)
+            file = _file(found, given.stack, given.snapshot, key)
+            return restore(
+                found,
+                wish,
+                file,
+                Path(folder),
+                unmarked=given.unmarked,
+                unauthenticated=given.unauthenticated,
+            )
     except (StackError, ArtifactError) as error:
         sys.stderr.write(f"ERROR {error}\n")
         return 1
@@ -81,25 +88,36 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--on", metavar="NODE", help="where the new cluster begins")
     parser.add_argument("--without", default="", metavar="NODES", help="machines that are gone")
     parser.add_argument("--replace", action="store_true", help="set data aside that is there")
+    parser.add_argument("--seed", type=int, help="generation of the seed that the snapshot is of")
     parser.add_argument("--unmarked", action="store_true", help="of no cluster that it names")
+    parser.add_argument("--unauthenticated", action="store_true", help="without this stack's seal")
     return parser
 
 
-def _file(found: Stack, name: str, said: str | None) -> Path | None:
+def _file(found: Stack, name: str, said: str | None, key: str | None) -> Path | None:
     """What is to be restored, brought here where it lies in the object store."""
     if said is None or not said.startswith(object_store.SCHEME):
         return None if said is None else Path(said)
-    file = object_store.taken(object_store.of(found, name), said, _FOLDER / name)
+    file = object_store.taken(object_store.of(found, name), said, _FOLDER / name, key)
     print(f"{file.name} is brought to {file.parent}")
     return file
 
 
 def restore(
-    found: Stack, wish: Wish, file: Path | None, folder: Path, *, unmarked: bool = False
+    found: Stack,
+    wish: Wish,
+    file: Path | None,
+    folder: Path,
+    *,
+    unmarked: bool = False,
+    unauthenticated: bool = False,
 ) -> int:
     """Checks, then the steps; the exit code of the acceptance check. Raises StackError."""
     _refuse(restore_checks.unknown(found.plan, wish))
-    taken = None if file is None else _opened(found, file, folder, unmarked=unmarked)
+    sealed = found.plan.spec.etcd.backup.encrypt and not unauthenticated
+    taken = None
+    if file is not None:
+        taken = _opened(found, file, folder, unmarked=unmarked, sealed=sealed)
     told = _look(found, wish)
     wanted, size = (taken.total, taken.size) if taken else ("", 0)
     _refuse(
@@ -111,7 +129,7 @@ def restore(
         node = found.plan.node(wish.source)
         kept = backup.save(found, node, _FOLDER / found.plan.spec.cluster.name, reason="survivor")
         print(f"should this break off, say SNAPSHOT={kept} UNMARKED=1 in place of FROM")
-        taken = _opened(found, kept, folder, unmarked=True)
+        taken = _opened(found, kept, folder, unmarked=True, sealed=sealed)
     steps = Steps(found, wish, told, taken)
     if restore_checks.is_resumed(told[wish.on], taken.total):
         print(f"{wish.on} serves what this snapshot holds already: the rest goes on")
@@ -130,15 +148,43 @@ class Steps:
     told: Mapping[str, Found]
     taken: Snapshot
 
+    def divert(self) -> None:
+        """No HAProxy leads to machines that are gone, should they come back."""
+        plan = self.found.plan
+        gone = {"GONE": " ".join(self.wish.dead)}
+        nodes = [
+            node
+            for node in plan.nodes
+            if node.name in self.found.targets and node.name not in self.wish.dead
+        ]
+
+        def one(node: Node) -> Answer:
+            values = {**self.found.identity(node), **_values(node, "divert"), **gone}
+            target = self.found.targets[node.name]
+            return client.run(target, "restore", values, limit_s=_DIVERT_S)
+
+        if self.wish.dead:
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                for node, answer in zip(nodes, pool.map(one, nodes), strict=True):
+                    if answer.status:
+                        print(f"{node.name}: its HAProxy was not changed: {answer.text}")
+
     def begin(self) -> None:
         """The snapshot at its place and proved, etcd stopped everywhere, a new cluster of one."""
+        self.divert()
         first = self.found.plan.node(self.wish.on)
         transfer.send(self.found.targets[first.name], self.taken.plain, _THERE)
-        self._step(first, "check")
+        values = _values(first, "check", self.taken.total)
+        self._run(first, "restore", {**values, "REVISION": self.taken.revision})
+        for node in self.found.plan.masters:
+            if node.name not in self.wish.dead and self.told[node.name].is_master:
+                self._step(node, "quiet")
         for node in self._members():
             if self.told[node.name].is_ready or self.told[node.name].has_data:
                 self._step(node, "stop")
-        self._step(first, "restore")
+        epoch = restore_checks.next_epoch(self.told, time.time())
+        given = _values(first, "restore", self.taken.total) | {"EPOCH": str(epoch)}
+        self._run(first, "restore", given)
 
     def join(self) -> None:
         """The other members join it as new ones; whoever has an API server starts it anew."""
@@ -166,12 +212,19 @@ class Steps:
             or (node.is_master and not self.told[node.name].is_master)
         ]
         if not left:
+            print(_since(self.found))
             return verify.verify(self.found)
         print(
             f"etcd serves on {self.wish.on}; not there yet: {', '.join(dict.fromkeys(left))}\n"
             "  do: run pulumi up, with converge.generation raised since they were lost: it makes "
             "them again"
         )
+        if self.wish.dead:
+            lost = "; ".join(
+                f"pulumi config set --path 'kube-ha:nodes.{name}.state' lost"
+                for name in self.wish.dead
+            )
+            print(f"  or, where they are gone for good, say so before that: {lost}")
         return 0
 
     def _members(self) -> list[Node]:
@@ -181,8 +234,8 @@ class Steps:
         plan = self.found.plan
         files = artifacts.files(plan, node.arch, root=Path())
         values = {
-            **desired.of_member(plan, node),
-            "ARTEFACTS": desired.artefacts(files, ("etcd",)),
+            **etcd_member.of_member(plan, node),
+            "ARTEFACTS": downloads.artefacts(files, ("etcd",)),
             "BOOTSTRAP": "0",
         }
         self._run(node, "etcd-member", values)
@@ -196,13 +249,25 @@ class Steps:
 
     def _run(self, node: Node, phase: str, values: Mapping[str, str]) -> None:
         given = {**self.found.identity(node), **values}
-        answer = machine.run(self.found.targets[node.name], phase, given, limit_s=_STEP_S)
+        answer = client.run(self.found.targets[node.name], phase, given, limit_s=_STEP_S)
         if answer.status:
             raise StackError(
                 f"{node.name}: {answer.text}\n  do: mend that and run the same command again"
             )
         for line in answer.text.splitlines():
             print(line, flush=True)
+
+
+def _since(found: Stack) -> str:
+    """What the stack remembers and the cluster does not, and the edit that brings both together."""
+    generation = found.plan.spec.converge.generation + 1
+    return (
+        "the cluster is that of the snapshot: nodes, labels, add-ons and refusals of lost machines "
+        "that pulumi up has made since are not in it, and a plain pulumi up does not know that\n"
+        f"  do: set kube-ha:converge.generation to {generation} and run pulumi up: it asserts all "
+        "of them again, and a node that is younger than the snapshot registers anew; until then "
+        "the check that follows may miss that one's pod"
+    )
 
 
 def _values(node: Node, step: str, wanted: str = "", dead: str = "") -> dict[str, str]:
@@ -226,14 +291,14 @@ def _look(found: Stack, wish: Wish) -> dict[str, Found]:
         if target is None:
             return Found(is_reached=False, trouble="the stack has not made it yet")
         values = {**found.identity(node), **_values(node, "look", dead=dead)}
-        return restore_checks.read(machine.run(target, "restore", values, limit_s=_LOOK_S))
+        return restore_checks.read(client.run(target, "restore", values, limit_s=_LOOK_S))
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return dict(zip(nodes, pool.map(one, nodes.values()), strict=True))
 
 
-def _opened(found: Stack, file: Path, folder: Path, *, unmarked: bool) -> Snapshot:
-    plain = snapshot_file.opened(file, found.backup_key, folder)
+def _opened(found: Stack, file: Path, folder: Path, *, unmarked: bool, sealed: bool) -> Snapshot:
+    plain = snapshot_file.opened(file, found.backup_key, folder, sealed=sealed)
     snapshot_file.check(
         plain,
         named=file,
@@ -241,7 +306,12 @@ def _opened(found: Stack, file: Path, folder: Path, *, unmarked: bool) -> Snapsh
         cluster_id=found.cluster_id,
         unmarked=unmarked,
     )
-    return Snapshot(plain=plain, total=snapshot_file.digest(plain), size=plain.stat().st_size)
+    return Snapshot(
+        plain=plain,
+        total=snapshot_file.digest(plain),
+        size=plain.stat().st_size,
+        revision=snapshot_file.revision_named(file),
+    )
 
 
 def _refuse(problems: Sequence[str]) -> None:

@@ -11,8 +11,8 @@ import re
 import sys
 from pathlib import Path
 
-from stacks import stack_file
-from stacks.stack_file import StackFileError
+from stacks.config import stack_file
+from stacks.config.stack_file import StackFileError
 
 # Also what the engine takes; anything else would have to be quoted wherever the name is used.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")

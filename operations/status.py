@@ -9,11 +9,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from operations import backups, look, overview
-from operations.look import Look
-from operations.overview import Etcd, NodeState, Overview
-from operations.status_document import document
-from stacks.plan import Plan
+from operations.observe import backups, etcd_store, observation, overview
+from operations.observe.observation import Look
+from operations.observe.overview import Etcd, NodeState, Overview
+from operations.observe.status_document import document
+from stacks.cluster.plan import Plan
+from stacks.edits.endings import SOON
 
 _SCREEN = 30  # nodes that are listed one by one; of a bigger cluster only those that are not fine
 _GIB = 1024**3
@@ -22,7 +23,7 @@ _MIB = 1024**2
 
 def main(arguments: list[str]) -> int:
     """Print the screen, or the same as JSON."""
-    return look.tell(
+    return observation.tell(
         arguments,
         name="status",
         about=__doc__,
@@ -47,6 +48,7 @@ def screen(seen: Look) -> list[str]:
         *_away(seen.plan),
         "",
         etcd(seen.plan, view.etcd),
+        *(f"  ATTENTION: {words}" for words in view.etcd.strangers),
         _balancers(seen.plan, view),
         *_virtual_ip(seen.plan, view),
         _first_to_end(view, seen.now),
@@ -136,16 +138,23 @@ def etcd(plan: Plan, found: Etcd) -> str:
     learners = len(found.members) - len(voters)
     parts = [f"{len(voters)} voting members" + (f" and {learners} learning" if learners else "")]
     parts.append(f"leader {found.leader or 'UNKNOWN'}")
-    sizes = [status.size for status in found.status.values()]
-    quota = max((status.quota for status in found.status.values()), default=0)
-    if sizes:
-        parts.append(
-            f"{max(sizes) / _MIB:.1f} MiB" + (f" of {quota / _GIB:g} GiB" if quota else "")
-        )
-    parts.append(f"ALARMS: {'; '.join(found.alarms)}" if found.alarms else "no alarms")
+    parts += _database(found)
+    alarms = "; ".join(map(str, found.alarms))
+    parts.append(f"ALARMS: {alarms} (make drift tells what to do)" if alarms else "no alarms")
     lost = max(0, found.tolerance)
     parts.append(f"survives the loss of {lost} member{'' if lost == 1 else 's'}")
     return f"etcd: {', '.join(parts)}"
+
+
+def _database(found: Etcd) -> Iterator[str]:
+    """Size of the biggest database beside the quota, and how much of it is free inside."""
+    biggest = max(found.status.values(), key=lambda status: status.size, default=None)
+    if biggest is None:
+        return
+    free = etcd_store.free_percent(biggest)
+    of_quota = f" of {biggest.quota / _GIB:g} GiB" if biggest.quota else ""
+    inside = f" ({free} % of it free inside)" if free else ""
+    yield f"{biggest.size / _MIB:.1f} MiB{inside}{of_quota}"
 
 
 def _balancers(plan: Plan, view: Overview) -> str:
@@ -176,7 +185,10 @@ def _first_to_end(view: Overview, now: datetime) -> str:
     ends, where = first.certificate.ends, f"{first.path} of {first.where}"
     if ends <= now:
         return f"certificates: {where} HAS EXPIRED on {ends:%Y-%m-%d}"
-    return f"certificates: the first ends in {(ends - now).days} days ({ends:%Y-%m-%d}): {where}"
+    soon = " SOON" if ends - now < SOON else ""
+    return (
+        f"certificates: the first ends{soon} in {(ends - now).days} days ({ends:%Y-%m-%d}): {where}"
+    )
 
 
 def _plan(seen: Look) -> str:

@@ -19,11 +19,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from components import tunnel
-from operations import stack
-from operations.engine import StackError
-from stacks import clouds
-from stacks.plan import Plan
+from components.ssh import tunnel
+from operations.engine import stack
+from operations.engine.engine import StackError
+from stacks.cluster import clouds
+from stacks.cluster.plan import Plan
 
 _PAUSE_S = 5  # between two looks, and before a tunnel that ended begins again
 _LOOK_S = 120  # for one answer of the cloud

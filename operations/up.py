@@ -8,11 +8,12 @@ import re
 import sys
 from pathlib import Path
 
-from operations import preview, stack
-from operations.engine import Engine, StackError
-from operations.report import Report
-from stacks import rollout
-from stacks.plan import Plan
+from operations import preview
+from operations.engine import stack
+from operations.engine.engine import Engine, StackError
+from operations.engine.preview_files import Report
+from stacks.cluster import rollout
+from stacks.cluster.plan import Plan
 
 # A gate that is gone runs nothing.
 _GONE = re.compile(r"delete  (?!.*-wave-[0-9]+$)")

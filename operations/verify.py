@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from components.acceptance import gate_values
-from operations import machine, stack
-from operations.engine import StackError
-from operations.stack import Stack
+from components.cluster_wide.acceptance import gate_values
+from operations.engine import stack
+from operations.engine.engine import StackError
+from operations.engine.stack import Stack
+from operations.ssh import client
 
 _LIMIT_S = 900
 
@@ -30,7 +31,7 @@ def verify(found: Stack) -> int:
     unreachable = []
     for node in found.plan.masters:
         values = {**found.identity(node), **gate_values(found.plan)}
-        answer = machine.run(found.targets[node.name], "gate", values, limit_s=_LIMIT_S)
+        answer = client.run(found.targets[node.name], "gate", values, limit_s=_LIMIT_S)
         if answer.reached:
             print(answer.text)
             return 0 if answer.status == 0 else 1

@@ -6,17 +6,26 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
-from stacks import addon_files, memory, report, ssh_keys, text, transition
-from stacks.memory import Memory
-from stacks.plan import Plan, plan
-from stacks.problems import Problem
-from stacks.report import Report
-from stacks.spec import SpecError, load
-from stacks.stack_file import StackFileError, read
-from stacks.transition import TransitionError
+from stacks import load
+from stacks.checks import ingress_certificates, mirror, ssh_keys
+from stacks.checks import user_addons as check_user_addons
+from stacks.cluster import user_addons as cluster_user_addons
+from stacks.cluster.resolve import plan
+from stacks.config import local_file, problems, redaction
+from stacks.config.parse import applied_once
+from stacks.config.problems import Problem, SpecError
+from stacks.config.spec import Spec
+from stacks.config.stack_file import StackFileError, look, read
+from stacks.edits import memory, transition
+from stacks.edits.memory import Memory
+from stacks.edits.transition import TransitionError
+from stacks.explain import formats, report
+from stacks.explain.report import Report
 
+_HIDDEN = "[secret]"  # what the engine prints in place of one
 _FORMATS = ("text", "json", "markdown")
 
 
@@ -25,23 +34,54 @@ def main(arguments: list[str]) -> int:
     given = _arguments().parse_args(arguments)
     file: Path = given.file
     try:
-        wanted = plan(load(read(file), read_keys=False))
+        said = look(file)
         before = _before(given.previous, given.previous_files) if given.previous else None
-        verdict = transition.check(before, wanted)
     except StackFileError as error:
         return _refused(given.format, str(file), [("", str(error))])
-    except (SpecError, TransitionError) as error:
+    except TransitionError as error:
         return _refused(given.format, str(file), error.problems)
-    said = report.report(before, wanted, verdict)
-    sys.stdout.write(_printed(said, given.format))
-    found = [*wanted.warnings, *verdict.warnings, *_unread(wanted)]
-    sys.stderr.write(text.warnings(found))
+    found, config = load.look(said.config, read_keys=False, misread=said.problems)
+    if found or config is None:
+        of_edit = _of_edit(before, config)
+        if problems.names_are_unsure(found):
+            of_edit = [one for one in of_edit if not one.path.startswith(("pools", "nodes"))]
+        found += problems.unrelated(of_edit, to=found)
+        unread = _unread(config) if config else []
+        sys.stderr.write(formats.warnings(problems.unrelated(unread, to=found)))
+        return _refused(given.format, str(file), problems.in_order(found))
+    wanted = load.planned(config, before)
+    try:
+        verdict = transition.check(before, wanted)
+    except TransitionError as error:
+        return _refused(given.format, str(file), error.problems)
+    told = report.report(before, wanted, verdict)
+    now = datetime.now(UTC)
+    sys.stdout.write(_printed(told, given.format, now))
+    sys.stderr.write(formats.warnings([*report.warnings(told, now), *_unread(config)]))
     return 0
 
 
-def _unread(wanted: Plan) -> list[Problem]:
+def _of_edit(before: Memory | None, config: Spec | None) -> list[Problem]:
+    """What is wrong with the edit beside what is wrong with the config, where that can be said."""
+    if before is None or config is None:
+        return []
+    try:
+        transition.check(before, load.planned(config, before))
+    except TransitionError as error:
+        return [*error.problems]
+    except (ValueError, LookupError):
+        return []  # of a config with problems there need be no plan
+    return []
+
+
+def _unread(config: Spec) -> list[Problem]:
     """What is wrong with files that this computer need not have."""
-    return ssh_keys.problems(wanted.spec) + addon_files.problems(wanted.spec)
+    return [
+        *ssh_keys.problems(config),
+        *ingress_certificates.problems(config),
+        *mirror.problems(config),
+        *check_user_addons.problems(config),
+    ]
 
 
 def _arguments() -> argparse.ArgumentParser:
@@ -70,40 +110,61 @@ def _before(file: Path, root: Path) -> Memory:
 
     Raises StackFileError, SpecError, TransitionError.
     """
-    try:
-        kept = json.loads(file.read_text())
-    except (OSError, ValueError):
-        kept = None
-    if isinstance(kept, str):  # the engine prints texts with --json in quotes
-        kept = json.loads(kept)
-    if not isinstance(kept, dict) or "format" not in kept:  # JSON is YAML: a stack file may be one
+    kept = _memory(file)
+    if kept is None:  # JSON is YAML: a stack file may be one
         try:
-            said = load(read(file), read_keys=False)
-            kept = memory.of(plan(said, addons=addon_files.read(said, root)))
+            said = applied_once(read(file))
+            kept = memory.of(plan(said, addons=cluster_user_addons.read(said, root)))
         except (StackFileError, SpecError) as error:
             raise StackFileError(f"--previous {file}: {error}") from None
+        except (ValueError, LookupError) as error:
+            text = f"is the config of no cluster that ever was ({error})"
+            raise StackFileError(f"--previous {file}: {text}") from None
     found = transition.remembered(kept)
     if found is None:
         raise StackFileError(f"--previous {file}: holds nothing")
     return found
 
 
-def _printed(said: Report, form: str) -> str:
+def _memory(file: Path) -> dict[str, object] | None:
+    """What a stack remembered, None where the file is something else. Raises StackFileError."""
+    try:
+        content = local_file.read(file, local_file.CONFIG_MOST).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return None  # said when it is read as a stack file
+    if content.strip().strip('"') == _HIDDEN:
+        text = f"the engine hid it ({_HIDDEN}); print it with `pulumi stack output applied"
+        raise StackFileError(f"--previous {file}: {text} --show-secrets`")
+    kept = _json(content)
+    if isinstance(kept, str):  # the engine prints texts with --json in quotes
+        kept = _json(kept)
+    return kept if isinstance(kept, dict) and "format" in kept else None
+
+
+def _json(content: str) -> object:
+    try:
+        found: object = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return found
+
+
+def _printed(said: Report, form: str, now: datetime) -> str:
     if form == "json":
         return report.as_json(said) + "\n"
     if form == "markdown":
         return report.as_markdown(said)
-    return text.plan(said.plan) + "\n" + report.as_text(said)
+    return redaction.without(formats.plan(said.plan)) + "\n" + report.as_text(said, now)
 
 
-def _refused(form: str, file: str, problems: Sequence[tuple[str, str]]) -> int:
+def _refused(form: str, file: str, found: Sequence[tuple[str, str]]) -> int:
     """Problems go where the plan would have gone, in its format, and to people."""
     if form == "json":
-        found = [{"path": path, "text": words} for path, words in problems]
-        sys.stdout.write(json.dumps({"refused": found}, indent=2) + "\n")
+        listed = [{"path": path, "text": words} for path, words in found]
+        sys.stdout.write(json.dumps(redaction.inside({"refused": listed}), indent=2) + "\n")
     if form == "markdown":
-        sys.stdout.write(text.problems_markdown(file, problems))
-    sys.stderr.write(text.problems(file, problems))
+        sys.stdout.write(formats.problems_markdown(file, found))
+    sys.stderr.write(formats.problems(file, found))
     return 1
 
 

@@ -11,8 +11,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from stacks import refusals, version_fit
-from stacks.schema import Json, mapping, stack_schema, text
+from stacks.checks import refusals
+from stacks.config.schema import Json, mapping, stack_schema, text
+from stacks.releases import version_fit
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "docs" / "stack.schema.json"
@@ -27,6 +28,15 @@ A stack file is `Pulumi.<stack>.yaml`; every key below stands under `config:` wi
 it. Unknown keys are refused. `python -m stacks Pulumi.<stack>.yaml` checks a file and prints its
 plan, without an engine. Editors that know YAML schemas check while you type: the first line of the
 stack files of this project names `docs/stack.schema.json`.
+
+A file is read as the engine reads it: a key without a prefix gets `kube-ha:`, `no` and `on` are
+texts, `1:30` is one too. What the engine would misread (a date without quotes), refuse, or hand to
+nobody (`kubeha:etcd`) is told with its place. Files that a config names are read up to a size, and
+only if they are files.
+
+Flags, their values and feature gates are compared with what the programs of that minor version of
+Kubernetes know (`artifacts/flags/`, written by `python -m artifacts.known_flags`); of a version
+that nobody has asked, a warning says so.
 """
 
 

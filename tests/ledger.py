@@ -1,69 +1,108 @@
-"""Which stories have passed on which content, so that a full run that was cut off goes on where it was."""
+"""Which stories have passed, on which content and when: a file of the checkout that is committed with the change it speaks of.
+
+By it a full run that was cut off goes on where it was, also in a fresh clone; and `make test` knows which stories nothing
+has run for the longest time.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import subprocess
 import tempfile
-import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+
+RECORD = "tests/e2e/passed.json"
+# What no story can feel: pages, and tests that are no stories.
+_APART = ("docs", "*.md", ".github", ".ci", "bench", "tests")
+# What all stories share of the tests; each has its own file beside it.
+_SHARED = ("tests/e2e", "tests/scripts/s3_server.py", "tests/scripts/versitygw")
+_STORY = "tests/e2e/test_{}.py"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """One story that passed: on what, when it ended (seconds of the epoch), how long it took."""
+    """One story that passed: on what, when it ended (ISO 8601, UTC), how long it took."""
 
-    content: str
-    at_s: float
+    content: str  # of `Ledger.content`
+    commit: str  # short; with a + where something was not committed
+    at: str
     seconds: float
 
 
 class Ledger:
-    """A file of stories that passed. Content is the git tree of all that is not ignored, committed or not.
+    """A file of stories that passed. Content is all that a story may depend on, committed or not.
 
     Outside of a git checkout there is no content to compare: then nothing is known, and nothing noted.
     """
 
     def __init__(self, file: Path, root: Path) -> None:
-        self._file = file
-        self.content = tree(root)
+        self._file, self._root = file, root
+        self._tree = tree(root)
+
+    def content(self, story: str) -> str | None:
+        """The git tree of what all stories depend on, and the sum of the story's own files."""
+        if self._tree is None:
+            return None
+        total = hashlib.sha256(b"".join(self._own(story))).hexdigest()
+        return f"{self._tree[:20]}-{total[:20]}"
+
+    def _own(self, story: str) -> Iterator[bytes]:
+        """Its file, and those of other stories that it takes something from."""
+        file = self._root / _STORY.format(story)
+        text = file.read_bytes() if file.is_file() else b""
+        yield text
+        for other in re.findall(rb"^from tests\.e2e\.test_(\w+) import", text, re.MULTILINE):
+            yield from self._own(other.decode())
 
     def passed(self, story: str) -> Passed | None:
         """The entry of a story that passed on this very content."""
-        found = self._read().get(story)
-        return found if found and found.content == self.content else None
+        found = self.entries().get(story)
+        return found if found and found.content == self.content(story) else None
 
     def note(self, story: str, *, seconds: float) -> None:
         """The story has just passed; stored at once, for the run may end at any time."""
-        if self.content is None:
+        content = self.content(story)
+        if content is None:
             return
-        entry = Passed(content=self.content, at_s=time.time(), seconds=round(seconds, 1))
-        self._write({**self._read(), story: entry})
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        commit = _commit(self._root)
+        entry = Passed(content=content, commit=commit, at=now, seconds=round(seconds, 1))
+        self._write({**self.entries(), story: entry})
 
     def forget(self, story: str) -> None:
         """The story has just failed, whatever it did before."""
-        self._write({name: entry for name, entry in self._read().items() if name != story})
+        self._write({name: entry for name, entry in self.entries().items() if name != story})
 
-    def _read(self) -> dict[str, Passed]:
+    def by_age(self, stories: Iterable[str]) -> list[str]:
+        """Those that never passed first, then the longest ago; by name where that is equal."""
+        known = self.entries()
+        return sorted(stories, key=lambda name: (known[name].at if name in known else "", name))
+
+    def entries(self) -> dict[str, Passed]:
+        """By the name of the story; empty where there is no file, or one of another version."""
         try:
             return {
                 name: Passed(**entry) for name, entry in json.loads(self._file.read_text()).items()
             }
         except (OSError, ValueError, TypeError):
-            return {}  # none yet, or another version's: stories run again
+            return {}
 
     def _write(self, entries: Mapping[str, Passed]) -> None:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         new = self._file.with_suffix(".new")
-        new.write_text(json.dumps({name: asdict(entry) for name, entry in entries.items()}))
+        found = {name: asdict(entry) for name, entry in sorted(entries.items())}
+        new.write_text(json.dumps(found, indent=1) + "\n")
         new.replace(self._file)
 
 
 def tree(root: Path) -> str | None:
-    """Id of the git tree of what lies in a checkout now; None where there is no git or no checkout."""
+    """Id of the git tree of what all stories depend on, as it lies there now; None where there is no git or no checkout."""
     with tempfile.TemporaryDirectory() as name:
         # An index and an object store of its own: looking must not change the checkout.
         try:
@@ -73,10 +112,24 @@ def tree(root: Path) -> str | None:
                 "GIT_OBJECT_DIRECTORY": name,
                 "GIT_ALTERNATE_OBJECT_DIRECTORIES": objects,
             }
-            _git(root, "add", "--all", ".", **own)
+            apart = [f":(top,exclude){path}" for path in _APART]
+            _git(root, "add", "--all", "--", ".", *apart, **own)
+            shared = [path for path in _SHARED if (root / path).exists()]
+            apart = [f":(top,exclude){path}" for path in (_STORY.format("*"), RECORD)]
+            if shared:
+                _git(root, "add", "--all", "--", *shared, *apart, **own)
             return _git(root, "write-tree", **own)
         except (OSError, subprocess.CalledProcessError):
             return None
+
+
+def _commit(root: Path) -> str:
+    try:
+        commit = _git(root, "rev-parse", "--short=10", "HEAD")
+        changed = _git(root, "status", "--porcelain", "--", ".", f":(top,exclude){RECORD}")
+    except subprocess.CalledProcessError:
+        return "none"  # nothing was ever committed
+    return f"{commit}+" if changed else commit
 
 
 def _git(root: Path, *words: str, **environment: str) -> str:

@@ -1,9 +1,10 @@
-"""Runs the tests tier by tier: `python -m tests.run core|all|fresh|free [STORY]`.
+"""Runs the tests tier by tier: `python -m tests.run core|all|fresh|stories|free [STORY]`.
 
-core: unit, fuzz, plan, toolchain, artifacts, scripts, and the stories that every change must pass. all: ten times the
+core: unit, fuzz, plan, toolchain, artifacts, scripts, the stories that every change must pass, and a share of the others:
+those that nothing has run for the longest time, one at least, more while there is time. all: ten times the
 fuzz, and every story that has not passed yet on what lies in the checkout now; or one story alone, named by its file
-(`test_resume_after_sigkill.py` is `resume_after_sigkill`). fresh: the same, passed before or not. free: only remove
-what labs of tests have left.
+(`test_resume_after_sigkill.py` is `resume_after_sigkill`). fresh: the same, passed before or not. stories: runs nothing,
+tells when each has passed. free: only remove what labs of tests have left.
 A story that takes longer than its limit (tests/e2e/waiting.py) has failed.
 Tiers run one after another and a failed one does not stop the rest. Whatever happens, lab machines of tests are gone
 at the end. A skip that EXPECTED_SKIPS does not know fails the run: a lost ability must not hide behind it.
@@ -24,14 +25,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.e2e import lab
+from tests.e2e import lab, versions
 from tests.e2e.waiting import STORY_LIMIT_S
-from tests.ledger import Ledger, Passed
+from tests.ledger import RECORD, Ledger, Passed
 
 ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / ".local/log"
 STORIES = ROOT / "tests/e2e"
-LEDGER = ROOT / ".local/passed-stories.json"
 LATE_S = 240  # after its limit a story has failed, keeps its evidence and takes its machines away
 
 TIERS = ("unit", "fuzz", "plan", "toolchain", "artifacts", "scripts")
@@ -43,6 +43,8 @@ CORE = (
     "one_master_one_worker",
     "adopted_machines",
 )
+
+CORE_S = 18 * 60  # of tiers and CORE on a warm machine: what they leave of it goes to other stories
 
 # Test (glob over `module::name`) -> why it may be skipped.
 EXPECTED_SKIPS: dict[str, str] = {}
@@ -89,6 +91,10 @@ def main() -> int:
     kind, *named = sys.argv[1:] or [""]
     if kind == "free":
         return 0 if _free_labs() else 1
+    ledger = Ledger(ROOT / RECORD, ROOT)
+    if kind == "stories":
+        _report_stories(ledger)
+        return 0
     if kind not in ("core", "all", "fresh") or len(named) > 1:
         print(__doc__)
         return 2
@@ -99,18 +105,22 @@ def main() -> int:
     if unknown:
         print(f"no story {', '.join(unknown)}; there are: {' '.join(_stories())}")
         return 2
+    # A shell lets what it starts in the background ignore Ctrl-C; tests send it to programs of theirs.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # So that machines are freed when a supervisor ends the run.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    ledger = Ledger(LEDGER, ROOT)
     before = _passed_before(ledger, wanted) if kind == "all" and not named else {}
     wanted = [(name, path) for name, path in wanted if name not in before]
     results: list[Result] = []
     _free_labs()
     try:
-        for name, path in wanted:
+        while len(results) < len(wanted):
+            name, path = wanted[len(results)]
             result = _run(name, path, place=f"{len(results) + 1}/{len(wanted)}")
             results.append(result)
             _note(ledger, result)
+            if kind == "core" and len(results) == len(wanted):
+                wanted += next_share(ledger, results)
     finally:
         _free_labs()
         good = _report(results, [name for name, _ in wanted], before)
@@ -124,6 +134,30 @@ def _passed_before(ledger: Ledger, wanted: Sequence[tuple[str, Path]]) -> dict[s
         passed = f"{len(found)} of {len(wanted)} stories passed before on this very content"
         _say(f"{passed} and are left out; FRESH=1 runs them all")
     return found
+
+
+def next_share(ledger: Ledger, results: Sequence[Result]) -> list[tuple[str, Path]]:
+    """The story that passed the longest ago; after the first such one only where it fits in what is left of the time.
+
+    One that is not on record has to pass in `make e2e` first.
+    """
+    known = ledger.entries()
+    ran = {result.name for result in results} - {*TIERS, *CORE}
+    waiting = ledger.by_age(
+        name
+        for name in known
+        if name in set(_stories()) - {*CORE, *ran} and not _has_to_build(name)
+    )
+    if not waiting:
+        return []
+    if ran and known[waiting[0]].seconds > CORE_S - sum(result.seconds for result in results):
+        return []
+    return [(waiting[0], STORIES / f"test_{waiting[0]}.py")]
+
+
+def _has_to_build(story: str) -> bool:
+    """Half an hour for programs of other versions: `make e2e` has the time for it."""
+    return versions.needed_by(STORIES / f"test_{story}.py") and not versions.is_made()
 
 
 def _note(ledger: Ledger, result: Result) -> None:
@@ -157,6 +191,8 @@ def _run(name: str, path: Path, *, place: str) -> Result:
     report = LOGS / "tests" / f"{name}.xml"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
+    if path.is_file() and versions.needed_by(path):
+        versions.make()  # set-up: it does not count against the limit of the story
     options = ["-q", "--no-header", "--junitxml", str(report), "-o", "junit_family=xunit1"]
     if name in TIERS:
         # Most of these tests wait for processes and clocks, not for the cores of a small CI machine. Those of one file
@@ -227,8 +263,7 @@ def _report(results: Sequence[Result], wanted: Sequence[str], before: Mapping[st
     for name in wanted[len(results) :]:
         print(f"  {name:<28} did not run")
     for name, entry in before.items():
-        then = time.strftime("%d %b %H:%M", time.localtime(entry.at_s))
-        print(f"  {name:<28} {entry.seconds:6.0f} s  passed on {then:<14} ok, left out")
+        print(f"  {name:<28} {entry.seconds:6.0f} s  passed {entry.at:<21} ok, left out")
     _report_details(results)
     _report_measures([result.name for result in results])
     totals = {
@@ -261,6 +296,18 @@ def _report_measures(names: Sequence[str]) -> None:
         if name not in TIERS and file.exists():
             for line in file.read_text().splitlines():
                 print(f"  measured {name}: {line}")
+
+
+def _report_stories(ledger: Ledger) -> None:
+    """When each story passed last and on which commit, the longest ago first."""
+    entries = ledger.entries()
+    for name in ledger.by_age(_stories()):
+        if name not in entries:
+            print(f"  {name:<34} no pass on record")
+            continue
+        entry = entries[name]
+        now = "  on this very content" if entry.content == ledger.content(name) else ""
+        print(f"  {name:<34} {entry.at}  {entry.commit:<11} {entry.seconds:6.0f} s{now}")
 
 
 def _free_labs() -> bool:

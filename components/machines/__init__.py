@@ -10,8 +10,8 @@ from typing import Protocol
 from pulumi import Input, Resource
 
 from components.machines.api_door import ApiDoor
-from components.remote import Machine
-from stacks.plan import Node, Plan
+from components.ssh.commands import Machine
+from stacks.cluster.plan import Node, Plan
 
 
 class Machines(Protocol):
@@ -40,10 +40,10 @@ def of(plan: Plan) -> Machines:
 
             return Adopted(plan)
         case "gcp":
-            from components.machines.gcp import Gcp
+            from components.machines.gcp.machines import Gcp
 
             return Gcp(plan)
         case "aws":
-            from components.machines.aws import Aws
+            from components.machines.aws.machines import Aws
 
             return Aws(plan)

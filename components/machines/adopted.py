@@ -8,8 +8,8 @@ from pathlib import Path
 from pulumi import Resource
 from pulumi_command import remote
 
-from components.remote import Machine
-from stacks.plan import Bastion, Node, Plan
+from components.ssh.commands import Machine
+from stacks.cluster.plan import Bastion, Node, Plan
 
 
 @dataclass(frozen=True, slots=True)

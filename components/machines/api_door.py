@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pulumi import Input, Resource, RunError
 
-from stacks import api_name
-from stacks.front_door_settings import DnsZoneSpec
+from stacks.cluster import api_record
+from stacks.config.front_doors import DnsZoneSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class ApiDoor:
 
 def checked(said: DnsZoneSpec, zone: str, *, domain: str, private: bool) -> str:
     """The zone, which is there: its ID or name. Raises RunError where it is not the one meant."""
-    trouble = api_name.mismatch(said, domain=domain, private=private)
+    trouble = api_record.mismatch(said, domain=domain, private=private)
     if trouble:
         raise RunError(trouble)
     return zone

@@ -9,12 +9,12 @@ import pulumi_tls as tls
 from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
 from pulumi_command import remote
 
-from components import tunnel
 from components.machines import host_keys
-from components.remote import Machine
-from stacks import clouds
-from stacks.files import cloud_init
-from stacks.plan import Node, Plan
+from components.ssh import tunnel
+from components.ssh.commands import Machine
+from stacks.cluster import cloud_machines, clouds
+from stacks.cluster.plan import Node, Plan
+from stacks.render import cloud_init
 
 # A machine answers a minute or two after it is made; each attempt waits for up to 15 s.
 _DIALS = 40
@@ -56,7 +56,7 @@ class Keys:
 
     def jump(self, plan: Plan, address: Input[str] | None) -> remote.ProxyConnectionArgs:
         """The way through the bastion at a public address; without one through the tunnel."""
-        cloud = clouds.of_plan(plan)
+        cloud = cloud_machines.of_plan(plan)
         if address is None:
             _say_when_nobody_listens(cloud.tunnel_port)
         return remote.ProxyConnectionArgs(

@@ -22,6 +22,22 @@ find_disk() {
   return 1
 }
 
+# Whether nobody has ever written to it. A damaged superblock, a disk that cannot be read and one with two signatures have no label either, and making a
+# file system asks nobody.
+is_new() { # is_new DISK
+  local said=0 size
+  if grep -q "^LABEL=$LABEL " /etc/fstab || [[ -e /etc/systemd/system/etcd.service ]]; then
+    echo "$1 has no label $LABEL, and this machine has had its disk: nothing is written to it. Look at it from here (blkid -p $1; e2fsck -n $1), or attach the right one" >&2
+    return 1
+  fi
+  blkid -p "$1" >&2 || said=$?
+  size=$(blockdev --getsize64 "$1")
+  if ((said != 2)) || ! cmp -s -n 1048576 "$1" /dev/zero || ! cmp -s -n 1048576 -i "$((size - 1048576)):0" "$1" /dev/zero; then
+    echo "$1 holds something that is not ours (blkid ends with $said; only a disk of zeros is made ready): nothing is written to it. Look at it from here, or attach the right one" >&2
+    return 1
+  fi
+}
+
 mount_disk() {
   local disk end=$((SECONDS + 300))
   # It is attached while the machine boots.
@@ -33,10 +49,7 @@ mount_disk() {
     sleep 1
   done
   if [[ $(blkid -p -o value -s LABEL "$disk") != "$LABEL" ]]; then
-    if blkid -p "$disk"; then
-      echo "$disk holds something that is not ours" >&2
-      return 1
-    fi
+    if ! is_new "$disk"; then return 1; fi
     mkfs.ext4 -q -L "$LABEL" "$disk"
   fi
   mkdir -p "$AT"

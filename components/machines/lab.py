@@ -10,8 +10,9 @@ from pulumi import ComponentResource, Output, Resource, ResourceOptions
 from pulumi_command import local, remote
 
 from components.machines import host_keys
-from components.remote import Machine
-from stacks.plan import Node, Plan, lab_mirror
+from components.ssh.commands import Machine
+from stacks.cluster.plan import Node, Plan
+from stacks.cluster.resolve import lab_mirror
 
 _SCRIPT = "lab/machine.sh"
 

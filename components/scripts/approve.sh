@@ -1,19 +1,24 @@
 #!/usr/bin/env bash
-# Approves what kubelets ask for to serve with, and nothing else: a certificate for the node's own name, and for the address that the stack's config
-# gives that node (ConfigMap kube-system/kube-ha-addresses, which no kubelet may write). What it does not approve stays pending; why is in the journal,
-# once for each reason. Runs on every master as kube-ha-approver.service; several side by side do no harm, and each begins anew at any time.
-# The credential is admin.conf's, for no other on a master may approve; every request is made as the user kube-ha:approver, who may do this alone.
-# Installed by phase master, which sources it too: only definitions, unless it is run.
+# shellcheck disable=SC2034 # judge.sh reads what is set here
+# Approves two kinds of certificate requests, and nothing else. What a kubelet asks for to serve with: a certificate for the node's own name, and for the
+# address that the stack's config gives that node (ConfigMap kube-system/kube-ha-addresses). What a machine that joins asks for to be known by: one of
+# the names that join in this very update (kube-ha-joining), of which there is no Node that is alive. Neither may be written by a node. What it does not
+# approve stays pending; why is in the journal, once for each reason. Names and texts of requests are whatever their authors like: a request counts only
+# where every field that is used fits its form.
+# Runs on every master as kube-ha-approver.service; several side by side do no harm, and each begins anew at any time. Its credential is a certificate of
+# its own, of the user kube-ha:approver, who may do this alone.
+# It also notes which certificates a node was given that follows one that was given up (credentials.sh).
+# Installed by phase master behind judge.sh and credentials.sh, as one file; it sources all: only definitions, unless it is run.
 APPROVER_API=https://127.0.0.1:3446
-APPROVER_CREDENTIAL=/etc/kubernetes/admin.conf
-APPROVER_CA=/etc/kubernetes/pki/ca.crt
-APPROVER_RUN=/run/kube-ha-approver
+APPROVER_KEYS=/etc/kube-ha          # approver.crt, ca.crt; the key is what it is given to read
+APPROVER_RUN=${RUNTIME_DIRECTORY:-} # its own, and gone when it ends
 REQUESTS=/apis/certificates.k8s.io/v1/certificatesigningrequests
-OF_KUBELETS=fieldSelector=spec.signerName%3Dkubernetes.io%2Fkubelet-serving
-PAGE=500    # requests read at a time
-PAGES=40    # a node that asks for more than these is not worth more
-NEWEST=3    # requests judged of one user: its kubelet waits for the last one
-AT_ONCE=100 # requests approved before the list is read again: other masters approve others meanwhile
+SETTINGS=/api/v1/namespaces/kube-system/configmaps
+PAGE=500     # requests read at a time
+PAGES=40     # who asks for more than these is not worth more
+NEWEST=3     # requests judged of one kubelet: it waits for the last one
+JOINERS=1000 # requests judged of all that join by one token
+AT_ONCE=100  # requests approved before the list is read again: other masters approve others meanwhile
 
 note() { printf '%s\n' "$*"; }
 
@@ -29,216 +34,132 @@ note_once() {
   note "$text"
 }
 
-# The files that curl reads: of the credential as it is now, for it is renewed, and its CA replaced.
-take_credential() {
-  local key
-  for key in certificate key; do
-    (umask 077 && awk -v key="client-$key-data:" '$1 == key {print $2; exit}' "$APPROVER_CREDENTIAL" 2>/dev/null | base64 -d >"$APPROVER_RUN/$key.new") && [[ -s $APPROVER_RUN/$key.new ]] || return 1
-    mv -f "$APPROVER_RUN/$key.new" "$APPROVER_RUN/$key"
-  done
+# What it was started with, for as long as it runs: phase master starts it anew when one of them is replaced.
+take_keys() {
+  cat >"$APPROVER_RUN/key"
+  cp "$APPROVER_KEYS"/{ca,approver}.crt "$APPROVER_RUN"
 }
 ask() { # ask exec|call CURL-WORD...
-  local as=(curl -sS --noproxy '*' --cacert "$APPROVER_CA" --cert "$APPROVER_RUN/certificate" --key "$APPROVER_RUN/key" -H 'Impersonate-User: kube-ha:approver' "${@:2}")
+  local as=(curl -sS --globoff --noproxy '*' --cacert "$APPROVER_RUN/ca.crt" --cert "$APPROVER_RUN/approver.crt" --key "$APPROVER_RUN/key" "${@:2}")
   if [[ $1 == exec ]]; then exec "${as[@]}"; else "${as[@]}"; fi
 }
 
-# pending: requests that wait for a word, the newest of each user, into the file of that name: user, time, name, uid, version, node group, usages, PEM in base64.
+# pending: requests that wait for a word, the newest of each user, into the file of that name, a line each with tabs between: user (- where it is neither a
+# node nor a bootstrap token's), time, name, uid, version, signer, group (nodes, joiners or -), usages, PEM in base64. Kubelets that renew what they are
+# known by are no business of ours: Kubernetes approves that itself.
+# shellcheck disable=SC2016 # jq's
+FIELDS='
+  def fits($form): if type == "string" and test("\\A(?:" + $form + ")\\z") then . else "-" end;
+  .items[] | select((.status.certificate // "") == "" and ([.status.conditions[]? | select(.type == "Approved" or .type == "Denied" or .type == "Failed")] == []))
+  | (.spec.username | fits("system:node:[a-z0-9.-]{1,253}|system:bootstrap:[a-z0-9]{6}")) as $user | (.spec.groups // []) as $groups
+  | select(.spec.signerName == $serving or (.spec.signerName == $joining and ($user | startswith("system:node:") | not)))
+  | [$user, (.metadata.creationTimestamp | fits("[0-9TZ:-]{1,30}")), (.metadata.name | fits("[A-Za-z0-9][A-Za-z0-9._-]{0,252}")), (.metadata.uid | fits("[0-9a-f-]{36}")),
+     (.metadata.resourceVersion | fits("[0-9]{1,20}")), .spec.signerName,
+     (if ($user | startswith("system:node:")) and any($groups[]; . == "system:nodes") then "nodes"
+      elif ($user | startswith("system:bootstrap:")) and any($groups[]; . == "system:bootstrappers:kubeadm:default-node-token") then "joiners" else "-" end),
+     (.spec.usages // [] | sort | join(",") | fits("[a-z ,]{1,200}")), (if (.spec.request | length) <= 20000 then .spec.request else "-" end | fits("[A-Za-z0-9+/=]+"))]
+  | select(.[2] != "-" and .[3] != "-" and .[4] != "-") | join("\t")'
 pending() {
   local next="" page
   : >"$APPROVER_RUN/all"
   for ((page = 0; page < PAGES; page++)); do
-    ask call -f --max-time 60 -o "$APPROVER_RUN/page" "$APPROVER_API$REQUESTS?$OF_KUBELETS&limit=$PAGE${next:+&continue=$next}" 2>"$APPROVER_RUN/error" || return 1
-    jq -r '.items[] | select((.status.certificate // "") == "" and ([.status.conditions[]? | select(.type == "Approved" or .type == "Denied" or .type == "Failed")] == []))
-      | [.spec.username, .metadata.creationTimestamp, .metadata.name, .metadata.uid, .metadata.resourceVersion, ((.spec.groups // []) | any(. == "system:nodes")),
-         ((.spec.usages // []) | sort | join(",")), .spec.request] | @tsv' "$APPROVER_RUN/page" >>"$APPROVER_RUN/all" 2>"$APPROVER_RUN/error" || return 1
-    version=$(jq -r '.metadata.resourceVersion // ""' "$APPROVER_RUN/page")
+    ask call -f --max-time 60 -o "$APPROVER_RUN/page" "$APPROVER_API$REQUESTS?limit=$PAGE${next:+&continue=$next}" 2>"$APPROVER_RUN/error" || return 1
+    jq -r --arg serving "$SERVING_SIGNER" --arg joining "$JOINING_SIGNER" "$FIELDS" "$APPROVER_RUN/page" >>"$APPROVER_RUN/all" 2>"$APPROVER_RUN/error" || return 1
+    version=$(jq -r '.metadata.resourceVersion // "" | tostring | select(test("\\A[0-9]+\\z"))' "$APPROVER_RUN/page")
     next=$(jq -r '.metadata.continue // "" | @uri' "$APPROVER_RUN/page")
     if [[ -z $next ]]; then break; fi
   done
-  sort -t $'\t' -k 1,1 -k 2,2r "$APPROVER_RUN/all" | awk -F '\t' -v most="$NEWEST" '++seen[$1] <= most' | shuf >"$APPROVER_RUN/pending"
+  sort -t $'\t' -k 1,1 -k 2,2r "$APPROVER_RUN/all" |
+    awk -F '\t' -v node="$NEWEST" -v joiner="$JOINERS" '++seen[$1] <= ($1 ~ /^system:bootstrap:/ ? joiner : node)' | shuf >"$APPROVER_RUN/pending"
 }
 
-# addresses: by name, what the config says, as 8 hexadecimal digits. Lines of the table: "a-[1-3],a-[7-9/2] 10.0.0.10+" (the number at the end of the name
-# is added), "a-[1-3] 10.0:000b000c000d" (4 digits for each name, in their order) or "name 10.0.0.7".
-declare -A address_of=()
-domain="" # of the names that AWS's cloud controller manager gives nodes: ip-10-0-0-7.DOMAIN
+# setting NAME: that ConfigMap, into the file of that name; empty where there is none.
+setting() {
+  local status
+  status=$(ask call --max-time 20 -o "$APPROVER_RUN/$1" -w '%{http_code}' "$APPROVER_API$SETTINGS/$1" 2>"$APPROVER_RUN/error") || return 1
+  if [[ $status == 404 ]]; then echo '{}' >"$APPROVER_RUN/$1"; elif [[ $status != 200 ]]; then
+    echo "HTTP $status for ConfigMap $1" >"$APPROVER_RUN/error"
+    return 1
+  fi
+}
+
+# addresses: by name, what the config says, as 8 hexadecimal digits.
 addresses() {
   local name address
-  ask call -f --max-time 20 -o "$APPROVER_RUN/table" "$APPROVER_API/api/v1/namespaces/kube-system/configmaps/kube-ha-addresses" 2>"$APPROVER_RUN/error" || return 1
-  domain=$(jq -r '.data.domain // ""' "$APPROVER_RUN/table")
+  setting kube-ha-addresses || return 1
+  domain=$(jq -r '.data.domain // ""' "$APPROVER_RUN/kube-ha-addresses")
   address_of=()
   while read -r name address; do
     address_of["$name"]=$address
-  done < <(jq -r '.data.addresses // ""' "$APPROVER_RUN/table" | expand_addresses)
-}
-expand_addresses() {
-  awk '
-    function hex(address, part) {
-      split(address, part, ".")
-      return sprintf("%02x%02x%02x%02x", part[1], part[2], part[3], part[4])
-    }
-    function plus(address, number, part, sum) {
-      split(address, part, ".")
-      sum = ((part[1] * 256 + part[2]) * 256 + part[3]) * 256 + part[4] + number
-      return int(sum / 16777216) "." int(sum / 65536) % 256 "." int(sum / 256) % 256 "." sum % 256
-    }
-    function told(name, number) {
-      if (rest != "") print name, start substr(rest, 4 * place++ + 1, 4)
-      else print name, hex(plus(base, number))
-    }
-    NF == 2 && $2 !~ /[+:]/ {print $1, hex($2); next}
-    NF == 2 {
-      rest = ""; base = substr($2, 1, length($2) - 1)
-      if (split($2, halves, ":") == 2) {
-        rest = halves[2]; start = substr(hex(halves[1] ".0.0"), 1, 4); place = 0
-      }
-      count = split($1, parts, ",")
-      for (i = 1; i <= count; i++) {
-        if (match(parts[i], /\[[0-9]+-[0-9]+(\/[0-9]+)?\]$/)) {
-          split(substr(parts[i], RSTART + 1, RLENGTH - 2), range, /[-\/]/)
-          step = (range[3] > 0) ? range[3] : 1
-          for (n = range[1] + 0; n <= range[2] + 0; n += step) told(substr(parts[i], 1, RSTART - 1) n, n)
-        } else if (match(parts[i], /[0-9]+$/)) {
-          told(parts[i], substr(parts[i], RSTART) + 0)
-        }
-      }
-    }'
+  done < <(jq -r '.data.addresses // ""' "$APPROVER_RUN/kube-ha-addresses" | expand_addresses)
 }
 
-# What stands in a request, as bytes in hexadecimal digits (DER, X.690). Both set made: to the bytes of a text, or to a value with what it was as content.
-hex() {
-  local i digits=""
-  made=""
-  for ((i = 0; i < ${#1}; i++)); do
-    printf -v digits '%02x' "'${1:i:1}"
-    made+=$digits
-  done
+# joining: names that join now, and by which token.
+joining() {
+  local name
+  setting kube-ha-joining || return 1
+  joins=()
+  joiner="system:bootstrap:$(jq -r '.data.token // ""' "$APPROVER_RUN/kube-ha-joining")"
+  while read -r name; do
+    joins["$name"]=1
+  done < <(jq -r --argjson now "$(date +%s)" '.data // {} | select((.until // "0" | tonumber) > $now) | .names // "" | split(" ")[] | select(test("\\A[a-z0-9][a-z0-9.-]*\\z"))' "$APPROVER_RUN/kube-ha-joining")
 }
-wrap() { # wrap TAG...: from the inside out
-  local tag size
-  for tag in "$@"; do
-    size=$((${#made} / 2))
-    if ((size < 128)); then printf -v size '%02x' "$size"; elif ((size < 256)); then printf -v size '81%02x' "$size"; else printf -v size '82%04x' "$size"; fi
-    made=$tag$size$made
-  done
-}
-attribute() { # attribute OID TEXT: one part of a subject, a PrintableString
-  hex "$2"
-  wrap 13
-  made=0603$1$made
-  wrap 30 31
+# is_alive NAME: why nobody else may be it; empty: there is no such Node, or nobody hears of it.
+is_alive() {
+  local status
+  status=$(ask call --max-time 20 -o "$APPROVER_RUN/node" -w '%{http_code}' "$APPROVER_API/api/v1/nodes/$1" 2>"$APPROVER_RUN/error")
+  if [[ $status == 404 ]]; then return; fi
+  if [[ $status != 200 ]]; then echo "the API does not say whether there is a Node $1 (HTTP $status)"; elif jq -e 'any(.status.conditions[]?; .type == "Ready" and .status == "True")' "$APPROVER_RUN/node" >/dev/null; then echo "there is a Node $1, and it is Ready"; fi
 }
 
-# read_der DIGITS: sets tag, content and rest of the first value in it; fails where it is cut off.
-read_der() {
-  local size head=4
-  tag=${1:0:2}
-  [[ ${1:2:2} =~ ^[0-9a-f]{2}$ ]] || return 1
-  size=$((16#${1:2:2}))
-  if ((size == 0x81 || size == 0x82)); then
-    head=$((4 + 2 * (size - 0x80)))
-    [[ ${1:4:head-4} =~ ^[0-9a-f]+$ ]] || return 1
-    size=$((16#${1:4:head-4}))
-  elif ((size >= 0x80)); then
-    return 1
-  fi
-  content=${1:head:2*size} rest=${1:head+2*size}
-  ((${#content} == 2 * size))
-}
-
-# is_wanted DIGITS NAME ADDRESS DNS-NAME: the request is, byte for byte but for key and signature, what that node's kubelet asks for: this subject, this
-# one DNS name and this one address, in this order, and nothing else. Nothing has to be understood of what anybody else may have put into it.
-is_wanted() {
-  local tag content rest made subject names body
-  attribute 55040a system:nodes
-  subject=$made
-  attribute 550403 "system:node:$2"
-  made=$subject$made
-  wrap 30
-  subject=$made
-  hex "$4"
-  wrap 82
-  names=$made made=$3
-  wrap 87
-  made=$names$made
-  wrap 30 04
-  made=0603551d11$made # subjectAltName
-  wrap 30 30 31
-  made=06092a864886f70d01090e$made # extensionRequest
-  wrap 30 a0
-  names=$made
-  read_der "$1" || return 1
-  [[ $tag == 30 && -z $rest ]] || return 1
-  read_der "$content" || return 1
-  [[ $tag == 30 && $content == "020100$subject"*"$names" ]] || return 1
-  body=${content#"020100$subject"}
-  read_der "${body%"$names"}" || return 1 # the public key, and nothing but it
-  [[ $tag == 30 && -z $rest ]]
-}
-
-# der_of BASE64-OF-PEM: exactly one request and nothing around it, for others may read another block of a text than the API does.
-der_of() {
-  local pem
-  pem=$(base64 -d <<<"$1" 2>/dev/null | tr -d '\000\r' && echo .) || return 1
-  pem=${pem%.}
-  [[ $pem =~ ^-----BEGIN\ CERTIFICATE\ REQUEST-----$'\n'([A-Za-z0-9+/=$'\n']+)$'\n'-----END\ CERTIFICATE\ REQUEST-----$'\n'*$ ]] || return 1
-  base64 -d <<<"${BASH_REMATCH[1]}" 2>/dev/null | od -An -v -tx1 | tr -d ' \n'
-}
-
-# judge USER GROUP USAGES REQUEST: why not; empty: it may be approved
-judge() {
-  local node=${1#system:node:} digits
-  if [[ ! $1 =~ ^system:node:[a-z0-9.-]+$ || $2 != true ]]; then
-    echo "asked for by somebody who is no node"
-  elif [[ ! ,$3, =~ ^,digital\ signature,(key\ encipherment,)?server\ auth,$ ]]; then
-    echo "for another use than serving: $3"
-  elif [[ -z ${address_of[$node]:-} ]]; then
-    echo "the stack's config has no such node in the cluster (ConfigMap kube-system/kube-ha-addresses)"
-  elif ! digits=$(der_of "$4"); then
-    echo "not readable as a request"
-  elif ! is_wanted "$digits" "$node" "${address_of[$node]}" "$node" && { [[ -z $domain ]] || ! is_wanted "$digits" "$node" "${address_of[$node]}" "$(cloud_name "${address_of[$node]}")"; }; then
-    printf 'asks for other names than %s and %d.%d.%d.%d: %s\n' "$node" "0x${address_of[$node]:0:2}" "0x${address_of[$node]:2:2}" "0x${address_of[$node]:4:2}" "0x${address_of[$node]:6:2}" "$(asked_for "$4")"
-  fi
-}
-cloud_name() { printf 'ip-%d-%d-%d-%d.%s' "0x${1:0:2}" "0x${1:2:2}" "0x${1:4:2}" "0x${1:6:2}" "$domain"; }
-# For people alone.
-asked_for() {
-  local text
-  text=$(base64 -d <<<"$1" 2>/dev/null | timeout 5 openssl req -noout -text 2>/dev/null | tr -cd '[:print:]\n' | awk '/Subject:|DNS:|IP Address:|URI:|email:/ {$1 = $1; printf "%s%s", sep, $0; sep = "; "}' | cut -c 1-200)
-  printf '%s' "${text:-no names}"
-}
-
-# approve: those of the file "approved" (name, uid, version), of the very version that was judged. An answer of 409 or 404: another master was faster.
+# approve: those of the file "approved" (lines as in "pending"), of the very version that was judged. An answer of 409 or 404: another master was faster.
+# What the API says that it has approved is compared with what was judged.
 approve() {
-  local name uid version body
-  (umask 077 && : >"$APPROVER_RUN/patches")
-  while read -r name uid version; do
-    body="{\"metadata\":{\"uid\":\"$uid\",\"resourceVersion\":\"$version\"},\"status\":{\"conditions\":[{\"type\":\"Approved\",\"status\":\"True\",\"reason\":\"NodeOfTheStack\",\"message\":\"name and address are those of the stack's config\"}]}}"
-    printf 'url = "%s%s/%s/approval"\ndata = "%s"\nrequest = PATCH\nheader = "Content-Type: application/merge-patch+json"\nheader = "Impersonate-User: kube-ha:approver"\nnoproxy = "*"\ncacert = "%s"\ncert = "%s"\nkey = "%s"\nsilent\nmax-time = 30\noutput = /dev/null\nwrite-out = "%s %%{http_code}\\n"\nnext\n' \
-      "$APPROVER_API" "$REQUESTS" "$name" "${body//\"/\\\"}" "$APPROVER_CA" "$APPROVER_RUN/certificate" "$APPROVER_RUN/key" "$name" >>"$APPROVER_RUN/patches"
-  done <"$APPROVER_RUN/approved"
-  sed -i '$d' "$APPROVER_RUN/patches" # nothing follows the last one
+  jq -Rr --arg url "$APPROVER_API$REQUESTS" --arg run "$APPROVER_RUN" '
+    split("\t") as [$user, $time, $name, $uid, $version]
+    | {metadata: {uid: $uid, resourceVersion: $version}, status: {conditions: [{type: "Approved", status: "True", reason: "NodeOfTheStack", message: "as the config of the stack has this node"}]}}
+    | [(if input_line_number > 1 then "next" else empty end), "url = \($url + "/" + ($name | @uri) + "/approval" | tojson)", "data = \(tojson | tojson)", "request = PATCH", "header = \"Content-Type: application/merge-patch+json\"",
+       "noproxy = \"*\"", "globoff", "cacert = \($run + "/ca.crt" | tojson)", "cert = \($run + "/approver.crt" | tojson)", "key = \($run + "/key" | tojson)", "silent", "max-time = 30",
+       "output = \($run + "/answer." + $uid | tojson)", "write-out = \"\($uid) %{http_code}\\n\""] | join("\n")' "$APPROVER_RUN/approved" >"$APPROVER_RUN/patches"
+  rm -f "$APPROVER_RUN"/answer.*
   timeout 120 curl -K "$APPROVER_RUN/patches" >"$APPROVER_RUN/answers" 2>/dev/null
-  awk '$2 == 200 {names = names " " $1; count++} END {if (count) print "approved " count ":" substr(names, 1, 600)}' "$APPROVER_RUN/answers"
+  tell_approved || return 1
   ! grep -qv -e ' 200$' -e ' 409$' -e ' 404$' "$APPROVER_RUN/answers"
 }
+tell_approved() {
+  local user _ name uid signer request names="" count=0 is
+  while IFS=$'\t' read -r user _ name uid _ signer _ _ request; do
+    if ! grep -qx "$uid 200" "$APPROVER_RUN/answers"; then continue; fi
+    is=$(jq -r '[.metadata.name, .metadata.uid, .spec.username, .spec.signerName, .spec.request] | @tsv' "$APPROVER_RUN/answer.$uid")
+    if [[ $is != "$name"$'\t'"$uid"$'\t'"$user"$'\t'"$signer"$'\t'"$request" ]]; then
+      echo "what was approved is not what was judged: $name" >"$APPROVER_RUN/error"
+      note "what was approved is not what was judged, of $user: $name ($(cut -c 1-200 <<<"$is" | tr -cd '[:print:]'))"
+      return 1
+    fi
+    names+=" $name" count=$((count + 1))
+  done <"$APPROVER_RUN/approved"
+  if ((count)); then note "approved $count:${names:0:600}"; fi
+}
+
+asked_of() { grep -qF $'\t'"$1"$'\t' "$APPROVER_RUN/pending"; } # asked_of SIGNER
 
 # round: sets left (requests that stay pending) and more (1: there may be others to approve); fails when the API did not do what was asked.
 round() {
-  local user _ name uid is group usages request why count=0
+  local user time name uid is signer group usages request why count=0
   left="" more=0
   pending || return 1
   if [[ ! -s $APPROVER_RUN/pending ]]; then return 0; fi
-  addresses || return 1
+  if asked_of "$SERVING_SIGNER"; then addresses || return 1; fi
+  if asked_of "$JOINING_SIGNER"; then joining || return 1; fi
   : >"$APPROVER_RUN/approved"
-  while IFS=$'\t' read -r user _ name uid is group usages request; do
+  while IFS=$'\t' read -r user time name uid is signer group usages request; do
     if ((count >= AT_ONCE)); then
       more=1
       break
     fi
-    why=$(judge "$user" "$group" "$usages" "$request")
+    why=$(judge "$signer" "$user" "$group" "$usages" "$request")
     if [[ -z $why ]]; then
-      printf '%s %s %s\n' "$name" "$uid" "$is" >>"$APPROVER_RUN/approved"
+      printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$user" "$time" "$name" "$uid" "$is" "$signer" "$group" "$usages" "$request" >>"$APPROVER_RUN/approved"
       count=$((count + 1))
     else
       left+="$name "
@@ -251,7 +172,7 @@ round() {
 # linger SECONDS: until a request comes or changes, or the time is over
 linger() {
   local events pid
-  exec {events}< <(ask exec -N --max-time "$(($1 + 10))" "$APPROVER_API$REQUESTS?$OF_KUBELETS&watch=1&resourceVersion=$version&timeoutSeconds=$1" 2>/dev/null)
+  exec {events}< <(ask exec -N --max-time "$(($1 + 10))" "$APPROVER_API$REQUESTS?watch=1&resourceVersion=$version&timeoutSeconds=$1" 2>/dev/null)
   pid=$!
   read -r -t "$(($1 + 5))" -N 1 -u "$events" _
   kill "$pid" 2>/dev/null
@@ -261,18 +182,13 @@ linger() {
 
 approve_for_ever() {
   local left="" before="" more=0 pause=5 failures=0
-  note "approving serving certificates of kubelets"
+  note "approving certificates of kubelets"
   while true; do
-    if ! take_credential; then
-      note_once "$APPROVER_CREDENTIAL holds no credential: pulumi up makes it anew"
-      sleep 15
-      continue
-    fi
-    if ! round; then
+    if ! round || ! note_credentials; then
       failures=$((failures + 1))
-      # The API is away for a moment whenever this master changes.
+      # The API is away for a moment whenever this master changes, and who may approve is told it once the first master serves.
       if ((failures == 4)); then note "the API does not do what is asked: $(tail -n 1 "$APPROVER_RUN/error" | tr -cd '[:print:]' | cut -c 1-200) $(sort -u -k 2,2 "$APPROVER_RUN/answers" 2>/dev/null | head -n 3 | xargs)"; fi
-      sleep "$((failures < 10 ? failures : 15))"
+      sleep "$((failures < 3 ? failures : 3))"
       continue
     fi
     if ((failures >= 4)); then note "the API answers again"; fi
@@ -289,6 +205,6 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   set -uo pipefail
   export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
   umask 077
-  mkdir -p "$APPROVER_RUN"
-  approve_for_ever
+  take_keys || exit 1
+  approve_for_ever </dev/null
 fi

@@ -1,9 +1,10 @@
 # shellcheck shell=bash
 # How the control plane of one machine steps aside in good order, so that clients see nothing, and comes back. Only definitions; phases source it.
-# The static pods' manifests lie in $ASIDE meanwhile: whoever comes next puts them back, also after a run that was cut off.
-# Values: ADDRESS. What asks etcd needs etcd-client.sh too.
+# The static pods' manifests lie in $ASIDE meanwhile: whoever comes next puts them back, also after a run that was cut off, and a unit does at a boot.
+# Values: ADDRESS. What asks etcd needs etcd-client.sh and etcd-identity.sh too.
 ASIDE=$HOME_DIR/aside
 MANIFESTS=$ROOT/etc/kubernetes/manifests
+PUT_BACK=kube-ha-put-back.service
 
 # Rows of `member list`: id, status, name, peer URLs, client URLs, is learner.
 members_at() { etcdctl_at "$1" member list -w simple; }
@@ -64,8 +65,33 @@ give_up_leases() {
 
 put_aside() { # put_aside NAME: the static pod of that name ends
   if [[ ! -f $MANIFESTS/$1.yaml ]]; then return; fi
+  put_back_at_boot
   put 600 "$ASIDE/$1.yaml" <"$MANIFESTS/$1.yaml"
   rm -f "$MANIFESTS/$1.yaml"
+}
+# Were the machine to lose its power now, it would come back without its API server, and stay so until somebody runs an up. An update of its packages
+# has a unit of its own, which comes to it later. systemd reads both at the next boot, and need not be told.
+put_back_at_boot() {
+  local units=$ROOT/etc/systemd/system
+  put 644 "$units/$PUT_BACK" <<<"[Unit]
+Description=Puts back what kube-ha had put aside when this machine went down
+ConditionPathExists=!/etc/systemd/system/$RESUME
+Before=kubelet.service
+RequiresMountsFor=$HOME_DIR
+
+[Service]
+Type=oneshot
+ExecStart=/bin/bash /usr/local/lib/kube-ha/put-back.sh
+
+[Install]
+WantedBy=multi-user.target"
+  mkdir -p "$units/multi-user.target.wants"
+  ln -sfn "../$PUT_BACK" "$units/multi-user.target.wants/$PUT_BACK"
+  sync "$units/multi-user.target.wants"
+}
+nothing_aside() { # what was aside is in its place, or was made anew there
+  rm -rf "$ASIDE"
+  rm -f "$ROOT/etc/systemd/system/multi-user.target.wants/$PUT_BACK" "$ROOT/etc/systemd/system/$PUT_BACK"
 }
 drain_api_server() { # other nodes' HAProxies see it unready first
   put_aside kube-apiserver
@@ -77,11 +103,11 @@ bring_back() {
   local file
   if ! is_aside; then return; fi
   for file in "$ASIDE"/*.yaml; do
-    if [[ ! -f $MANIFESTS/${file##*/} ]]; then put 600 "$MANIFESTS/${file##*/}" <"$file"; fi
+    if [[ ! -s $MANIFESTS/${file##*/} ]]; then put 600 "$MANIFESTS/${file##*/}" <"$file"; fi
   done
   wait_for 180 "apiserver of $NODE ready" ready
   wait_for 120 "apiserver of $NODE steady, and taken back by HAProxy" steady
-  rm -rf "$ASIDE"
+  nothing_aside
   log "its control plane serves again"
 }
 # Good once may be good by chance, and other nodes' HAProxies need two good checks before they send anybody here.
@@ -97,17 +123,19 @@ taken_back() { [[ $(socat -t 5 - UNIX-CONNECT:/run/haproxy/admin.sock <<<"show s
 
 # A planned stop of this etcd member must leave a quorum without it; says an heir to its leadership, an empty word where there is none.
 etcd_heir() {
-  local voters healthy=0 member heir=""
+  local voters healthy=0 member heir="" id
   if ! systemctl is-active -q etcd || ! members_at 127.0.0.1 >/dev/null 2>&1; then return; fi
   voters=$(members_at 127.0.0.1 | grep -c ', false$')
   if ((voters == 1)); then return; fi
+  id=$(identity_at 127.0.0.1)
+  id=${id%% *}
   for member in $(members_at 127.0.0.1 | awk -F', ' -v url="https://$ADDRESS:2380" '$4 != url && $6 == "false" {sub("https://", "", $4); sub(":2380", "", $4); print $4}'); do
-    if etcdctl_at "$member" endpoint health >/dev/null 2>&1; then
+    if same_cluster "$id" "$member"; then
       healthy=$((healthy + 1))
       heir=$member
     fi
   done
-  ((voters == 2 || healthy >= voters / 2 + 1)) || die "restarting this member would cost the quorum: only $healthy of the other $((voters - 1)) voters are healthy" "repair those members first"
+  ((voters == 2 || healthy >= voters / 2 + 1)) || die "restarting this member would cost the quorum: only $healthy of the other $((voters - 1)) voters answer" "repair those members first"
   printf '%s\n' "$heir"
 }
 hand_over_etcd() { # hand_over_etcd HEIR: no election, for which the cluster would have to wait

@@ -3,6 +3,7 @@
 # the member. Its data is kept beside, as of any member that was removed; the next one to be removed here takes its place.
 # Values: none of its own. Owns: what etcd-member.sh owns, once that has no business here.
 main() {
+  local timer
   own
   if [[ -f /etc/systemd/system/etcd.service ]]; then
     # A member that still has its vote must not be stopped: those that stay have not removed it.
@@ -10,8 +11,11 @@ main() {
       die "etcd on this machine is still a member of its cluster" "run pulumi up again: the list of nodes removes it first"
     fi
     systemctl disable -q --now etcd
-    if [[ -f /etc/systemd/system/kube-ha-backup.timer ]]; then systemctl disable -q --now kube-ha-backup.timer; fi
-    rm -f /etc/systemd/system/{etcd.service,kube-ha-backup.service,kube-ha-backup.timer} "$STATE"/{etcd.service,kube-ha-backup.timer}.sum
+    for timer in kube-ha-backup kube-ha-etcd-guard; do
+      if [[ -f /etc/systemd/system/$timer.timer ]]; then systemctl disable -q --now "$timer.timer"; fi
+      rm -f "/etc/systemd/system/$timer".{service,timer} "$STATE/$timer.timer.sum"
+    done
+    rm -f /etc/systemd/system/etcd.service "$STATE"/etcd.{service.sum,cluster,newest,refused}
     systemctl daemon-reload
     changes=$((changes + 1))
     log "stopped etcd, which is elsewhere now"

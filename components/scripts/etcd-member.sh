@@ -1,17 +1,25 @@
 # shellcheck shell=bash
 # Makes this machine a healthy, voting member of the cluster's etcd. A machine with data starts as the member it is; one without joins
 # the members that answer, as a learner, and is promoted when it has caught up; only the bootstrap member of a cluster that never was may found one.
-# Values: ADDRESS, MEMBERS (words "name=address", all wanted members), BOOTSTRAP (1: may found the cluster), ARTEFACTS, ARCH_DIR (folder in
+# Values: ADDRESS, MEMBERS (words "name=address", all wanted members), BOOTSTRAP (1: may found the cluster), BOOTSTRAP_UNTIL (in seconds since 1970; may be unset), ARTEFACTS, ARCH_DIR (folder in
 #   the tarball), ETCD_ENV, ETCD_UNIT; BACKUP_EVERY_H (hours between backups; 0: no timer), and what snapshot.sh takes (BACKUP_KEEP, BACKUP_DIRECTORY,
 #   BACKUP_ENCRYPT, and where there is an object store the values of that). Owns: units etcd and kube-ha-backup, /etc/kube-ha/etcd/*.env, /var/lib/kube-ha/etcd.
 DATA=$HOME_DIR/etcd
 PEER_URL=https://$ADDRESS:2380
-BOOTSTRAP_ENV=/etc/kube-ha/etcd/bootstrap.env
+BOOTSTRAP_ENV=$ROOT/etc/kube-ha/etcd/bootstrap.env
 
 # shellcheck source=etcd-client.sh disable=SC2154 # run.sh says where
 source "$here/etcd-client.sh"
+# shellcheck source=etcd-identity.sh disable=SC2154
+source "$here/etcd-identity.sh"
+# shellcheck source=etcd-guard.sh disable=SC2154
+source "$here/etcd-guard.sh"
+# shellcheck source=etcd-join.sh disable=SC2154
+source "$here/etcd-join.sh"
 # shellcheck source=aside.sh disable=SC2154
 source "$here/aside.sh"
+# shellcheck source=admin.sh disable=SC2154
+source "$here/admin.sh"
 
 binaries() {
   local url sum
@@ -36,91 +44,25 @@ cluster_version() { # cluster_version ADDRESS: empty where nothing answers, or n
   if [[ $answer =~ \"etcdcluster\":\"([0-9.]+)\" ]]; then printf '%s\n' "${BASH_REMATCH[1]}"; fi
 }
 
-# The first other member that knows the cluster with a quorum behind it (a member list is a linearizable read).
-find_cluster() {
-  local member address
-  for member in $MEMBERS; do
-    address=${member#*=}
-    # The port first: where nothing listens, etcdctl would try for its whole time.
-    if [[ $address != "$ADDRESS" ]] && open_port "$address" 2379 && etcdctl_at "$address" member list >/dev/null 2>&1; then
-      printf '%s\n' "$address"
-      return
-    fi
-  done
+# A start that the guard refuses would be one that fails without a word.
+start_etcd() { # start_etcd FILE...
+  local said
+  said=$(may_start) || die "$said"
+  settle restart etcd.service "$@"
+  wait_for 90 "etcd answering on https://127.0.0.1:2379" etcdctl_at 127.0.0.1 endpoint status
 }
 
-# Founding is allowed only when every other machine says itself that no etcd runs there; node.sh has started any that has data.
-refuse_second_cluster() {
-  local member address answer
-  [[ $BOOTSTRAP == 1 ]] || die "no etcd member with a quorum answers (asked: $MEMBERS), and this machine has no data" "if the other members are down, start them; if all data is lost, restore a snapshot: a new, empty cluster is never made in place of one that was"
-  for member in $MEMBERS; do
-    address=${member#*=}
-    if [[ $address == "$ADDRESS" ]]; then continue; fi
-    if answer=$(timeout 5 bash -c "</dev/tcp/$address/2380" 2>&1); then
-      die "etcd on $member runs, but without a quorum, and this machine has no data" "bring the members with data back first (journalctl -u etcd on ${member%%=*})"
-    fi
-    [[ $answer == *"Connection refused"* ]] || die "cannot tell whether etcd on $member has data: ${answer:-no answer in 5 s}" "see that the machine runs and that port 2380 is open between etcd machines"
-  done
-}
-
-found_cluster() {
-  refuse_second_cluster
-  put 644 "$BOOTSTRAP_ENV" <<<"ETCD_INITIAL_CLUSTER=$NODE=$PEER_URL
-ETCD_INITIAL_CLUSTER_STATE=new"
-  log "founding the etcd cluster"
-}
-
-own_row() { awk -F', ' -v url="$PEER_URL" '$4 == url'; }
-
-add_learner() { # add_learner ADDRESS-OF-A-MEMBER
-  local row rows
-  rows=$(members_at "$1")
-  drop_forgotten_learners "$1" "$rows"
-  row=$(own_row <<<"$rows")
-  if [[ -n $row ]] && ! added_here "$row"; then
-    # This address had a member once, and its data is gone. Started, it would count as a voter that never answers; not started yet, it may have
-    # begun a log, which etcd cannot begin again.
-    log "removing the lost incarnation of this member"
-    wait_for 60 "old member ${row%%,*} removed" etcdctl_at "$1" member remove "${row%%,*}"
-    row=""
+# Proved to be of the cluster that the others are of, it is written down as what this machine's member is.
+prove_cluster() {
+  local rows ours epoch is mark
+  rows=$(identities)
+  read -r ours epoch < <(our_cluster "$rows") || die "which etcd is this cluster's cannot be told: $(told_clusters "$rows")" "stop etcd on the machines that are not (systemctl stop etcd), then run pulumi up again"
+  read -r is mark < <(awk -v address="$ADDRESS" '$1 == address {print $2, $4}' <<<"$rows") || die "etcd at $ADDRESS does not tell which cluster it is of"
+  [[ $is == "$ours" ]] || die "etcd here is of cluster $(printf %x "$is"), and this cluster is $(printf %x "$ours"): $(told_clusters "$rows")" "bring the members of that one back (journalctl -u etcd there), then run pulumi up again: this one joins it"
+  if [[ $mark == none ]]; then
+    etcdctl_at 127.0.0.1 put "$MARK_KEY" "kube-ha-cluster:$CLUSTER:$CLUSTER_ID;" >/dev/null || log "etcd takes no write: its cluster bears no mark yet"
   fi
-  if [[ -z $row ]]; then
-    # etcd refuses for some seconds after another change of membership ("unhealthy cluster").
-    wait_for 120 "member added as learner" etcdctl_at "$1" member add "$NODE" --learner --peer-urls "$PEER_URL"
-  fi
-  rows=$(members_at "$1")
-  # Names of members that have not started are empty; etcd matches by URL, the name only has to be unique.
-  put 644 "$BOOTSTRAP_ENV" <<<"ETCD_INITIAL_CLUSTER=$(awk -F', ' -v me="$NODE" -v url="$PEER_URL" '{n = $3; if ($4 == url) n = me; else if (n == "") n = $1; printf "%s%s=%s", s, n, $4; s = ","}' <<<"$rows")
-ETCD_INITIAL_CLUSTER_STATE=existing"
-}
-
-added_here() { [[ $1 == *", unstarted, "* ]] && grep -qs STATE=existing "$BOOTSTRAP_ENV"; } # added_here ROW: by this machine, as it is now
-
-# etcd takes one learner at a time: one whose machine was given up while it joined would keep out all others.
-drop_forgotten_learners() { # drop_forgotten_learners ADDRESS-OF-A-MEMBER ROWS
-  local member wanted=" " id name
-  for member in $MEMBERS; do wanted+="https://${member#*=}:2380 "; done
-  while read -r id name; do
-    if [[ -z $id ]]; then continue; fi
-    log "removing learner $name, which is not wanted any more"
-    wait_for 60 "learner $name removed" etcdctl_at "$1" member remove "$id"
-  done < <(awk -F', ' -v wanted="$wanted" '$6 == "true" && !index(wanted, " " $4 " ") {print $1, $4}' <<<"$2")
-}
-
-# A member that was removed while it was away, and is wanted again, joins anew. Its own word does not count: it may run on for a while.
-set_aside_if_removed() {
-  local peer rows
-  if ! etcd_has_data; then return; fi
-  # A quorum stands behind a list; who was removed gets none.
-  if rows=$(members_at 127.0.0.1 2>/dev/null) && [[ -n $(own_row <<<"$rows") ]]; then return; fi
-  peer=$(find_cluster)
-  if [[ -z $peer ]]; then return; fi
-  rows=$(members_at "$peer")
-  if [[ -n $(own_row <<<"$rows") ]]; then return; fi
-  log "this member was removed from its cluster: its data goes to $DATA.removed, and it joins anew"
-  systemctl stop etcd
-  rm -f "$BOOTSTRAP_ENV"
-  set_aside_etcd
+  record_cluster "$ours" "$epoch"
 }
 
 # A learner answers no member list, but tells its own status.
@@ -163,6 +105,43 @@ recall_api_server() {
   install -d -m 700 "$ASIDE"
   cp -n "$ASIDE.removed"/*.yaml "$ASIDE/"
   rm -rf "$ASIDE.removed"
+}
+
+# What systemd asks before etcd starts, and by a timer. Sent by itself (a restore), this phase has no files beside it: those of the machine stay.
+guard() {
+  local name lib=$ROOT/usr/local/lib/kube-ha units=("$ROOT/etc/systemd/system/kube-ha-etcd-guard.service" "$ROOT/etc/systemd/system/kube-ha-etcd-guard.timer")
+  for name in etcd-client etcd-identity etcd-stopped etcd-guard; do
+    if [[ -f ${here:-}/$name.sh ]]; then put 644 "$lib/$name.sh" <"$here/$name.sh"; fi
+  done
+  # The unit and settings of a version before it know none, and stay as they are together; with the next pulumi up they do.
+  if [[ ! -f $lib/etcd-guard.sh ]]; then return; fi
+  printf 'NODE=%q\nADDRESS=%q\nMEMBERS=%q\nCLUSTER=%q\nCLUSTER_ID=%q\n' "$NODE" "$ADDRESS" "$MEMBERS" "$CLUSTER" "$CLUSTER_ID" | put 600 "$PKI/guard.values"
+  put 600 "$PKI/etcd.env" <<<"$ETCD_ENV"
+  put 644 "$ROOT/etc/systemd/system/etcd.service" <<<"$ETCD_UNIT"
+  put 644 "${units[0]}" <<<"[Unit]
+Description=Whether etcd here is of this cluster
+
+[Service]
+Type=oneshot
+ExecStart=/bin/bash /usr/local/lib/kube-ha/etcd-guard.sh running
+TimeoutStartSec=60
+# Of every ten seconds nobody wants to read that it was well.
+LogLevelMax=notice"
+  put 644 "${units[1]}" <<<"[Unit]
+Description=Whether etcd here is of this cluster, every 10 s
+
+[Timer]
+OnActiveSec=10
+OnUnitInactiveSec=10
+AccuracySec=1
+
+[Install]
+WantedBy=timers.target"
+}
+
+watch_etcd() {
+  local units=("$ROOT/etc/systemd/system/kube-ha-etcd-guard.service" "$ROOT/etc/systemd/system/kube-ha-etcd-guard.timer")
+  if [[ -f ${units[1]} ]]; then settle restart kube-ha-etcd-guard.timer "${units[@]}"; fi
 }
 
 # The timer of backups runs on every member, and the leader's does the work (snapshot.sh). Nothing about it restarts etcd.
@@ -225,28 +204,36 @@ forget_store() {
   log "no more backups to an object store"
 }
 
+become_member() { # become_member FILE...: what etcd restarts for
+  set_aside_foreign
+  if etcd_has_data && ! settled etcd.service "$(sha256sum -- "$@")"; then before_restart; fi
+  join_or_found
+  start_etcd "$@"
+  # Where it did not run, only now it tells what it is of.
+  set_aside_foreign
+  if ! etcd_has_data; then
+    join_or_found
+    start_etcd "$@"
+  fi
+  promote
+  wait_for 90 "etcd member at 127.0.0.1:2379 answering with a quorum" answers 127.0.0.1
+  end_nospace 127.0.0.1
+  tell_alarms 127.0.0.1
+  prove_cluster
+  rm -f "$BOOTSTRAP_ENV" # etcd does not read it once it has data, and those that it names may leave
+}
+
 main() {
-  local peer files=(/etc/kube-ha/etcd/etcd.env /etc/systemd/system/etcd.service /etc/kube-ha/etcd/ca.crt "$STATE/etcd.artefact")
   await_resumed
   own
+  renew_admin
   refuse_older_etcd
   binaries
-  put 600 /etc/kube-ha/etcd/etcd.env <<<"$ETCD_ENV"
-  put 644 /etc/systemd/system/etcd.service <<<"$ETCD_UNIT"
+  etcd_account
+  guard
   install -d -m 700 "$DATA"
-  set_aside_if_removed
-  if ! etcd_has_data; then
-    rm -rf "$DATA/member" # folders of a start that never joined
-    peer=$(find_cluster)
-    if [[ -n $peer ]]; then add_learner "$peer"; else found_cluster; fi
-  elif ! settled etcd.service "$(sha256sum -- "${files[@]}")"; then
-    before_restart
-  fi
-  settle restart etcd.service "${files[@]}"
-  wait_for 90 "etcd answering on https://127.0.0.1:2379" etcdctl_at 127.0.0.1 endpoint status
-  promote
-  wait_for 90 "healthy etcd member at 127.0.0.1:2379" etcdctl_at 127.0.0.1 endpoint health
-  rm -f "$BOOTSTRAP_ENV" # etcd does not read it once it has data, and those that it names may leave
+  become_member "$PKI/etcd.env" "$ROOT/etc/systemd/system/etcd.service" "$PKI/ca.crt" "$STATE/etcd.artefact"
+  watch_etcd
   recall_api_server
   bring_back
   backups

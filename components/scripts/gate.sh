@@ -9,6 +9,10 @@
 #   SERVING_CERTIFICATES (of kubelets: self-signed, issued, verified), APPLIED (what every node announces; given at the end of an update, not by hand).
 # shellcheck source=kubelets.sh disable=SC2154 # here: the folder of run.sh
 source "$here/kubelets.sh"
+# shellcheck source=cluster-reader.sh
+source "$here/cluster-reader.sh"
+# shellcheck source=node-record.sh
+source "$here/node-record.sh"
 SOCKET=/run/kube-ha-gate.sock
 
 cleanup() {
@@ -28,16 +32,27 @@ check_api() {
   kubectl_admin -n default delete configmap "kube-ha-gate-$$" --wait=false >/dev/null
 }
 
+# A thousand nodes take longer than three to get an image, or to be dialled from.
+for_nodes() { printf '%d\n' $(($1 + NODES / 4)); } # for_nodes SECONDS
+
 rolled_out() {
-  local object namespace name
+  local object namespace name limit
+  limit=$(for_nodes 230)
   for object in $DEPLOYMENTS; do
     namespace=${object%%/*} name=${object#*/}
-    timeout 240 kubectl --kubeconfig /etc/kubernetes/admin.conf -n "$namespace" rollout status "$name" --timeout 230s >"$STATE/gate.log" 2>&1 ||
+    timeout "$((limit + 10))" kubectl --kubeconfig /etc/kubernetes/admin.conf -n "$namespace" rollout status "$name" --timeout "${limit}s" >"$STATE/gate.log" 2>&1 ||
       die "$name in namespace $namespace is not rolled out: $(tail -n 2 "$STATE/gate.log")" "kubectl -n $namespace describe pods; kubectl -n $namespace logs $name"
   done
 }
 
-test_pods() { kubectl_admin -n "$NAMESPACE" get pods -l "app=$NAME" --field-selector status.phase=Running -o 'jsonpath={range .items[*]}{.spec.nodeName}{" "}{.metadata.name}{" "}{.status.podIP}{" "}{.status.hostIP}{"\n"}{end}' | sort; }
+# Of this stack's nodes alone (OURS): what somebody else has joined may be half made, and nobody waits for it here.
+# Lines "node pod its-address the-node's-address".
+test_pods() {
+  local rows
+  rows=$(kubectl_admin -n "$NAMESPACE" get pods -l "app=$NAME" --field-selector status.phase=Running -o json)
+  jq -r --arg ours "$OURS" "$CLEAN"'($ours | split("\n")) as $ours | .items[] | [(.spec.nodeName, .metadata.name | only("[a-z0-9]([a-z0-9.-]*[a-z0-9])?")), (.status.podIP, .status.hostIP | ipv4)]
+    | select(index("") == null and (.[0] as $node | $ours | index($node) != null)) | join(" ")' <<<"$rows" | sort
+}
 all_pods_run() { [[ $(test_pods | wc -l) == "$NODES" ]] || {
   kubectl_admin -n "$NAMESPACE" get pods -o wide --no-headers
   return 1
@@ -54,7 +69,7 @@ dial() { # dial POD WHAT HOST PORT: from that pod to that address
 
 check_network() {
   local rows count i j service port host node pod target address table _
-  wait_for 180 "a running test pod on each of $NODES nodes" all_pods_run
+  wait_for "$(for_nodes 180)" "a running test pod on each of $NODES nodes" all_pods_run
   rows=$(test_pods)
   count=$(wc -l <<<"$rows")
   service=$(kubectl_admin -n "$NAMESPACE" get service "$NAME" -o 'jsonpath={.spec.clusterIP}')
@@ -71,21 +86,25 @@ check_network() {
     printf '%s %s %s %s\n' "$pod" "node:$node->dns" "$NAME.$NAMESPACE.svc.$DNS_DOMAIN" "$PORT"
     printf '%s %s %s %s\n' "$pod" "node:$node->nodeport-of:$target" "$host" "$port"
   done >"$STATE/gate.targets"
-  wait_for 90 "every connection between nodes, pods and services" dial_all
-  log "$(wc -l <"$STATE/gate.targets") connections between pods, nodes and services work"
+  count=$(wc -l <"$STATE/gate.targets")
+  wait_for "$(for_nodes 90)" "every connection between nodes, pods and services" dial_all
+  log "$count connections between pods, nodes and services work"
 }
+# What has answered once is not dialled again: of thousands of connections some fail by chance, others in every try.
 dial_all() {
-  local status=0 pid pids=() pod what host port
+  local pid pids=() pod what host port left=$STATE/gate.left
+  : >"$left"
   while read -r pod what host port; do
-    dial "$pod" "$what" "$host" "$port" &
+    { dial "$pod" "$what" "$host" "$port" || printf '%s %s %s %s\n' "$pod" "$what" "$host" "$port" >>"$left"; } &
     pids+=($!)
     if ((${#pids[@]} >= 12)); then
-      for pid in "${pids[@]}"; do wait "$pid" || status=1; done
+      for pid in "${pids[@]}"; do wait "$pid"; done
       pids=()
     fi
   done <"$STATE/gate.targets"
-  for pid in "${pids[@]}"; do wait "$pid" || status=1; done
-  return "$status"
+  for pid in "${pids[@]}"; do wait "$pid"; done
+  mv -f "$left" "$STATE/gate.targets"
+  [[ ! -s $STATE/gate.targets ]]
 }
 
 # By the cluster's own CA: what answers there is this cluster, under a name that its certificates know.
@@ -125,26 +144,27 @@ check_kubelets() {
   local HINT="on each master journalctl -u kube-ha-approver says which requests it does not approve, and why; kubectl get csr; journalctl -u kubelet on the node; then run pulumi up again"
   if [[ ${SERVING_CERTIFICATES:-self-signed} == self-signed ]]; then return; fi
   openssl x509 -in /etc/kubernetes/pki/ca.crt >"$STATE/kubelets.ca" # the one that signs: what another one signed would not outlive it
-  wait_for 150 "a serving certificate of the cluster's CA on every kubelet" kubelets_known
+  wait_for "$(for_nodes 150)" "a serving certificate of the cluster's CA on every kubelet" kubelets_known
   if [[ $SERVING_CERTIFICATES == verified ]]; then
-    wait_for 60 "every kubelet answering through an API server that checks its certificate" kubelets_served
+    wait_for "$(for_nodes 60)" "every kubelet answering through an API server that checks its certificate" kubelets_served
     wait_for 60 "the kubelet of $NODE answering through every API server" every_api_server_asks
   fi
   log "kubelets serve with certificates of the cluster's CA ($SERVING_CERTIFICATES)"
 }
 kubelets_known() {
   local found waiting
-  found=$(unknown_kubelets "$STATE/kubelets.ca")
+  found=$(unknown_kubelets "$STATE/kubelets.ca" "$OURS")
   if [[ -z $found ]]; then return; fi
-  waiting=$(kubectl_admin get csr --field-selector spec.signerName=kubernetes.io/kubelet-serving -o 'jsonpath={range .items[*]}{.metadata.name}{" "}{.spec.username}{" "}{.status.conditions[*].type}{"\n"}{end}' | awk 'NF == 2 {printf "%s%s of %s", sep, $1, $2; sep = ", "}') || waiting=unknown
+  waiting=$(kubectl_admin get csr --field-selector spec.signerName=kubernetes.io/kubelet-serving -o json |
+    jq -r "$CLEAN"'[.items[] | select((.status.conditions // []) == []) | "\(.metadata.name | said(60)) of \(.spec.username | said(80))"] | .[0:5] | join(", ")') || waiting=unknown
   printf '%d without: %s; requests that wait: %s\n' "$(wc -l <<<"$found")" "$(head -n 5 <<<"$found" | paste -sd';')" "$(cut -c 1-300 <<<"${waiting:-none}")"
   return 1
 }
 kubelets_served() {
   local names silent
-  names=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}') || return 1
+  names=$(read_nodes | of_names "$OURS") || return 1
   awk 'NF {print "url = \"http://localhost/api/v1/nodes/" $1 "/proxy/healthz\"\noutput = /dev/null"}' <<<"$names" >"$STATE/kubelets.urls"
-  timeout 300 curl -sS --parallel --parallel-max 20 --max-time 15 --unix-socket "$SOCKET" -w '%{http_code} %{url_effective}\n' -K "$STATE/kubelets.urls" >"$STATE/kubelets.answers" 2>/dev/null || true # who is not among those that answered is asked for again
+  timeout 300 curl -sS --globoff --parallel --parallel-max 20 --max-time 15 --unix-socket "$SOCKET" -w '%{http_code} %{url_effective}\n' -K "$STATE/kubelets.urls" >"$STATE/kubelets.answers" 2>/dev/null || true # who is not among those that answered is asked for again
   silent=$(comm -23 <(sed -n 's/^url = "\(.*\)"$/\1/p' "$STATE/kubelets.urls" | sort) <(awk '$1 == 200 {print $2}' "$STATE/kubelets.answers" | sort))
   if [[ -z $silent ]]; then return; fi
   printf '%d of %d do not, one says: %s\n' "$(wc -l <<<"$silent")" "$(wc -l <<<"$names")" "$(curl -sS --max-time 15 --unix-socket "$SOCKET" "${silent%%$'\n'*}" 2>&1 | tr '\n' ' ' | cut -c 1-300)"
@@ -167,17 +187,18 @@ check_initialized() {
 }
 all_initialized() {
   local waiting
-  waiting=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{" "}{.spec.taints[*].key}{"\n"}{end}') || return 1
-  waiting=$(awk '/ node\.cloudprovider\.kubernetes\.io\/uninitialized( |$)/ {printf "%s%s", sep, $1; sep = " "}' <<<"$waiting")
+  waiting=$(read_nodes uninitialized | of_names "$OURS") || return 1
+  waiting=$(awk -F'|' '$2 == "true" {printf "%s%s", sep, $1; sep = " "}' <<<"$waiting")
   if [[ -z $waiting ]]; then return; fi
   printf 'taint node.cloudprovider.kubernetes.io/uninitialized is still on %s\n' "$(cut -c 1-300 <<<"$waiting")"
   return 1
 }
 
 machine_ids() {
-  local twice
-  twice=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.status.nodeInfo.machineID}{"\n"}{end}' | sort | uniq -d)
-  [[ -z $twice ]] || die "nodes share the machine-id $twice: $(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.status.nodeInfo.machineID}{" "}{.metadata.name}{"\n"}{end}' | grep "^$twice" | cut -d' ' -f2 | xargs)" "they were cloned: on one of them rm /etc/machine-id, systemd-machine-id-setup, reboot"
+  local rows twice
+  rows=$(read_nodes machine)
+  twice=$(awk -F'|' '$2 != "" {of[$2] = of[$2] " " $1; count[$2]++} END {for (id in of) if (count[id] > 1) print id ":" of[id]}' <<<"$rows")
+  [[ -z $twice ]] || die "nodes share the machine-id $(head -n 5 <<<"$twice" | paste -sd';')" "they were cloned: on one of them rm /etc/machine-id, systemd-machine-id-setup, reboot"
 }
 
 main() {
@@ -190,6 +211,8 @@ main() {
   check_doors
   check_name
   machine_ids
+  read_record
+  OURS=$(asked_nodes)
   if [[ $NETWORK == 1 || ${SERVING_CERTIFICATES:-} == verified ]]; then
     kubectl --kubeconfig /etc/kubernetes/admin.conf proxy --unix-socket "$SOCKET" >/dev/null 2>&1 8>&- 9>&- &
     proxy_pid=$!

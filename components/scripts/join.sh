@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Makes this machine a node of the cluster, once. Its stdin is secret (a bootstrap token that lives two hours); what may change later is node.sh's.
+# Makes this machine a node of the cluster, once. Its stdin is secret (a bootstrap token that lives some hours); what may change later is node.sh's.
 # Values: KUBEADM_CONFIG (JoinConfiguration, discovery by file), DISCOVERY (kubeconfig with the token). Owns: /etc/kubernetes/kubelet.conf.
 join_cluster() {
   local end=$((SECONDS + 120))
@@ -11,7 +11,7 @@ join_cluster() {
     # A machine that died while it joined, or came back as a new one: the cluster takes it for alive for another 50 s.
     if ! grep -q 'status "Ready" already exists' "$STATE/kubeadm.log" || ((SECONDS >= end)); then
       rm -f "$ROOT/etc/kubernetes/discovery.conf"
-      die "kubeadm join: $(grep -v '^\[' "$STATE/kubeadm.log" | tail -n 8)" "see $STATE/kubeadm.log and journalctl -u kubelet on $NODE, then run pulumi up again"
+      die "kubeadm join: $(grep -v '^\[' "$STATE/kubeadm.log" | tail -n 8)" "see $STATE/kubeadm.log and journalctl -u kubelet on $NODE, and on a master journalctl -u kube-ha-approver, which lets it in; then run pulumi up again"
     fi
     sleep 5
   done

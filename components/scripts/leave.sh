@@ -10,7 +10,7 @@ source "$here/wipe.sh"
 
 main() {
   local want="$CLUSTER $CLUSTER_ID $NODE" is=""
-  if [[ -f $STATE/owner ]]; then
+  if [[ -s $STATE/owner ]]; then
     is=$(<"$STATE/owner")
   elif [[ -f $STATE/released && ${KEEP:-0} != 1 ]]; then
     is=$(<"$STATE/released")
@@ -35,7 +35,7 @@ keep() { # keep OWNER
   forget_identity
   set_aside_etcd
   # All keys of the cluster are in these two; what else is there comes again with the machine's next node.
-  rm -rf "$ROOT"/etc/kubernetes "$ROOT"/etc/kube-ha "$ROOT"/var/lib/kubelet/pki "$STATE"/{applied,incarnation,pki.sums}
+  rm -rf "$ROOT"/etc/kubernetes "$ROOT"/etc/kube-ha "$ROOT"/var/lib/kubelet/pki "$STATE"/{applied,incarnation,pki.sums,etcd.cluster,etcd.newest,etcd.refused}
   put 600 "$STATE/released" <<<"$1"
   rm -f "$STATE/owner" # last: cut off before, the next run goes on
   log "left the cluster; files stay, nothing of them runs"

@@ -11,7 +11,8 @@ export LC_ALL=C DEBIAN_FRONTEND=noninteractive PATH=/usr/local/sbin:/usr/local/b
 ROOT="" # before the paths of what is taken away; tests put a folder there
 HOME_DIR=/var/lib/kube-ha
 STATE=$HOME_DIR/state
-LOCK=/run/lock/kube-ha.lock
+RUN=/run/kube-ha # root's alone: in /run/lock any user of the machine could hold a lock, or keep root from opening it
+LOCK=$RUN/lock
 HINT="run pulumi up again; if it fails the same way, look at: journalctl -b -p warning on $NODE"
 IDENTITY=/var/lib/kubelet/pki/kubelet-client-current.pem # of the kubelet: there once this machine is a node
 CLUSTER_CA=/etc/kube-ha/ca.crt
@@ -25,10 +26,17 @@ while IFS='=' read -r name value; do
   if [[ -n $name ]]; then export "$name=$value" "${name,,}=$value"; fi
 done <<<"${PROXY_ENV:-}"
 
-log() { printf '%(%T)T %s: %s\n' -1 "$NODE" "$*"; }
+log() {
+  local text="$*"
+  text=${text:0:4000}
+  text=${text//[^[:print:]]/ }
+  printf '%(%T)T %s: %s\n' -1 "$NODE" "${text//'##['/'# ['}"
+}
+# plain: text that others may have written, on stdin, as people may see it: printable ASCII, and nothing that a log of CI takes for a command.
+plain() { tr '\t\r' '  ' | tr -cd '\n\040-\176' | sed -E 's/^( *)::/\1: :/; s/##\[/# [/g'; }
 die() {
   trap - ERR
-  printf 'ERROR %s: %s\n  do: %s\n' "$NODE" "$1" "${2:-$HINT}" >&8
+  printf 'ERROR %s: %s\n  do: %s\n' "$NODE" "$(plain <<<"${1:0:6000}")" "$(plain <<<"${2:-$HINT}")" >&8
   (tell_failure "$1") >/dev/null 2>&1 || true # the API may be away; the error above is what counts
   exit $((BASH_SUBSHELL > 0 ? 97 : 1))
 }
@@ -40,9 +48,9 @@ failed() {
 # BASH_COMMAND is not expanded, so no value of a variable can leak here.
 trap 'failed $? "$LINENO" "$BASH_COMMAND"' ERR
 
-# put MODE PATH: make PATH hold stdin; readers see the old file or the new one.
+# put MODE PATH [OWNER:GROUP]: make PATH hold stdin; readers see the old file or the new one, after a power cut too.
 put() {
-  local mode=$1 path=$2 new
+  local mode=$1 path=$2 owner=${3:-} new
   mkdir -p "${path%/*}"
   # Same folder, for an atomic mv; dot name, for kubelet runs every other file among the static pods; always the same name, so that what
   # a killed run left is gone with the next.
@@ -50,11 +58,15 @@ put() {
   rm -f "$new"
   (umask 077 && cat >"$new")
   chmod "$mode" "$new"
-  if cmp -s "$new" "$path" && [[ $(stat -c %a "$path") == "${mode#0}" ]]; then
+  if [[ -n $owner ]]; then chown "$owner" "$new"; fi
+  if cmp -s "$new" "$path" && [[ $(stat -c %a:%u:%g "$path") == "$(stat -c %a:%u:%g "$new")" ]]; then
     rm -f "$new"
     return
   fi
+  # Or a file system may keep the name and lose what it stands for: an empty file where the state says that this is done.
+  sync -d "$new"
   mv -f "$new" "$path"
+  sync "${path%/*}"
   changes=$((changes + 1))
   log "wrote $path"
 }
@@ -156,6 +168,7 @@ install_binary() {
   fetch "$2" "$3" "$4.new"
   chmod 755 "$4.new"
   mv -f "$4.new" "$4"
+  sync -f "$4" # before the mark that says that it is there
   mark_installed "$1" "$3" "$4"
 }
 
@@ -171,6 +184,7 @@ install_archive() {
   listed=$(tar -xzvf "$path" -C "$folder" --no-same-owner --touch --show-transformed-names --strip-components="$strip" "$@")
   rm -f "$path"
   mapfile -t files < <(awk -v folder="$folder" '!/\/$/ {print folder "/" $0}' <<<"$listed")
+  sync -f "$folder"
   mark_installed "$name" "$sum" "${files[@]}"
 }
 
@@ -183,9 +197,27 @@ minor_of() { # minor_of VERSION: v1.36.3 as 1036, for comparing
 # asked for may be older than what has been done meanwhile.
 lock() {
   mkdir -p "$STATE"
+  chmod 700 "$STATE" # logs of kubeadm, kubectl and apt are nobody's but root's
+  install -d -m 700 "${LOCK%/*}"
   exec 9>"$LOCK"
   flock -w 600 9 || die "another run holds $LOCK since 600 s" "let it end (fuser $LOCK), then run pulumi up again"
+  if [[ -e $OLD_LOCK ]]; then
+    wait_for 600 "end of a run of an older version, which holds $OLD_LOCK" old_run_ended
+    rm -f "$OLD_LOCK"
+  fi
   end_unheard
+}
+
+# What versions before locked. Anybody may hold that one: only root's word counts.
+OLD_LOCK=/run/lock/kube-ha.lock
+old_run_ended() {
+  local inode pid
+  inode=$(stat -c %i "$OLD_LOCK" 2>/dev/null) || return 0
+  # One that waits for it has an arrow in its line.
+  pid=$(awk -v end=":$inode" '$2 == "FLOCK" && substr($6, length($6) - length(end) + 1) == end {print $5; exit}' /proc/locks)
+  if [[ -z $pid || $(stat -c %u "/proc/$pid" 2>/dev/null) != 0 ]]; then return; fi
+  echo "process $pid has it"
+  return 1
 }
 
 # The process of the SSH session by which this was asked for; nothing where it was asked for on the machine itself.
@@ -208,7 +240,8 @@ end_unheard() {
 own() { # own [RENEW]: RENEW makes the machine of an older incarnation a clean one that is still ours; without it such a machine is an error
   local want="$CLUSTER $CLUSTER_ID $NODE" here
   lock
-  if [[ -f $STATE/owner ]]; then
+  # An empty mark is what a power cut has left of one.
+  if [[ -s $STATE/owner ]]; then
     [[ $(<"$STATE/owner") == "$want" ]] || die "this machine belongs to \"$(<"$STATE/owner")\", not to \"$want\" (cluster, id, node)" "take it out of this stack's config, or release it there first; to wipe it by hand: /usr/local/lib/kube-ha/leave"
     here=$(incarnation)
     ((here <= ${INCARNATION:-1})) || die "this machine is incarnation $here of $NODE, the config wants ${INCARNATION:-1}" "set nodes.$NODE.generation to $here, or to $((here + 1)) to make it anew"
@@ -217,7 +250,6 @@ own() { # own [RENEW]: RENEW makes the machine of an older incarnation a clean o
   # The number before the name: cut off between them, this is a machine that belongs to nobody.
   if ((${INCARNATION:-1} > 1)); then
     put 600 "$STATE/incarnation" <<<"$INCARNATION"
-    sync "$STATE/incarnation" # were it lost in a power cut, this machine would be taken for an older one, and wiped
   else
     rm -f "$STATE/incarnation"
   fi
@@ -245,14 +277,23 @@ follow_kubelet_settings() {
   settle_kubelet
 }
 kubelet_files() { printf '%s\n' "$ROOT"/etc/systemd/system/{kubelet.service,kubelet.service.d/10-kubeadm.conf} "$ROOT/var/lib/kubelet/config.yaml" "$STATE/kubelet.artefact"; }
+# kubeadm makes them for everybody to read.
+close_kubelet_files() {
+  local name
+  for name in config.yaml kubeadm-flags.env instance-config.yaml; do
+    if [[ -f $ROOT/var/lib/kubelet/$name ]]; then chmod 600 "$ROOT/var/lib/kubelet/$name"; fi
+  done
+}
 settle_kubelet() {
   local files
+  close_kubelet_files
   mapfile -t files < <(kubelet_files)
   settle restart kubelet.service "${files[@]}"
 }
 # kubeadm has just started it with the files that lie there now: no reason for another start.
 kubelet_started() {
   local sums
+  close_kubelet_files
   sums=$(kubelet_files | xargs sha256sum --)
   put 600 "$STATE/kubelet.service.sum" <<<"$sums"
 }
@@ -260,12 +301,30 @@ kubelet_started() {
 # An etcd that died before it had joined leaves folders, but no log: it has no data (etcd itself asks for the same).
 etcd_has_data() { compgen -G "${DATA:-$HOME_DIR/etcd}/member/wal/*.wal" >/dev/null; }
 
-# A removed member stops by itself; one that answers with a list that holds it has its vote.
+# A removed member stops by itself; one that answers with a list that holds it has its vote, unless another member answers with one that does not: then the etcd
+# here is a cluster of its own.
 still_votes() {
-  local rows
-  rows=$(timeout 12 etcdctl --endpoints https://127.0.0.1:2379 --cacert /etc/kube-ha/etcd/ca.crt --cert /etc/kube-ha/etcd/client.crt --key /etc/kube-ha/etcd/client.key --dial-timeout 2s --command-timeout 5s member list -w simple 2>/dev/null) || return 1
-  awk -F', ' -v name="$NODE" '$3 == name {found = 1} END {exit !found}' <<<"$rows"
+  local rows address
+  rows=$(listed_by 127.0.0.1) || return 1
+  if [[ $rows != *", $NODE, "* ]]; then return 1; fi
+  for address in $(other_members); do
+    if rows=$(listed_by "$address") && [[ $rows != *", $NODE, "* ]]; then return 1; fi
+  done
 }
+listed_by() { # listed_by ADDRESS: with a quorum behind it
+  timeout 12 etcdctl --endpoints "https://$1:2379" --cacert "$ROOT/etc/kube-ha/etcd/ca.crt" --cert "$ROOT/etc/kube-ha/etcd/client.crt" --key "$ROOT/etc/kube-ha/etcd/client.key" --dial-timeout 2s --command-timeout 5s member list -w simple 2>/dev/null
+}
+# As its last phase knew them: what is kept for the guard, or by a version before it for backups.
+other_members() (
+  local file MEMBERS="" ADDRESS="" member
+  for file in "$ROOT"/etc/kube-ha/etcd/{guard,backup}.values; do
+    # shellcheck source=/dev/null
+    if [[ -z $MEMBERS && -f $file ]]; then source "$file"; fi
+  done
+  for member in $MEMBERS; do
+    if [[ ${member#*=} != "$ADDRESS" ]]; then printf '%s\n' "${member#*=}"; fi
+  done
+)
 # Data of a member that was removed can never be used by any etcd; it is kept until the next one here is removed.
 set_aside_etcd() {
   local data=${DATA:-$HOME_DIR/etcd}

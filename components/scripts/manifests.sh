@@ -3,6 +3,8 @@
 # Values: NAME, FILES (lines "file sha256 path": file as it was copied beside the folder of the scripts, path as the stack's config has it), OBJECTS (lines
 #   "kind namespace name ...": what is in the files, in their order).
 # What it holds is listed in a ConfigMap of the cluster (addon-list.sh); objects that left are deleted by phase nodes, once all add-ons are applied.
+# shellcheck source=cluster-reader.sh disable=SC2154 # here: the folder of run.sh
+source "$here/cluster-reader.sh"
 # shellcheck source=addon-list.sh disable=SC2154 # here: the folder of run.sh
 source "$here/addon-list.sh"
 COPIES=${here%/*}

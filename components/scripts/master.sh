@@ -2,33 +2,46 @@
 # Makes this machine a serving master: kubelet, apiserver, controller manager and scheduler of the wanted configuration. Every master is made
 # by the same `kubeadm init`; its PKI and etcd are there already, so no other master has to be alive. An existing master changes by phases.
 # Another version of the kubelet, which phase node has put beside the one that runs, is put in its place while the API server is away.
-# Values: ADDRESS, KUBEADM_CONFIG, texts of files of the apiserver, empty where it has none (AUDIT_POLICY, ADMISSION_CONFIG, OIDC_CA), CERTIFICATES (hash of this master's leafs: changes when they are renewed), KEYS (generations of CAs and keys that were ever rotated, may be empty), APPLIED, SERVING_ISSUED, CLOUD_DOMAIN, PROVIDER_ID as of identity.sh.
+# Values: ADDRESS, KUBEADM_CONFIG, texts of files of the apiserver, empty where it has none (AUDIT_POLICY, ADMISSION_CONFIG, OIDC_CA, AUDIT_WEBHOOK, AUTHENTICATION), CERTIFICATES (hash of this master's leafs: changes when they are renewed), KEYS (generations of CAs and keys that were ever rotated, may be empty), APPLIED, SERVING_ISSUED, CLOUD_DOMAIN, PROVIDER_ID as of identity.sh.
 # Owns: /etc/kubernetes but for the PKI, the static pods of the control plane, kube-ha-approver.service and /etc/kube-ha/approve.
 CONFIG=/etc/kube-ha/kubeadm.yaml
 MANIFEST=/etc/kubernetes/manifests/kube-apiserver.yaml
 LOCAL_API=https://127.0.0.1:3446
 NEXT=$HOME_DIR/next # where phase node has put another kubelet
 # Value and the file it is the text of.
-API_FILES="AUDIT_POLICY=/etc/kubernetes/audit-policy.yaml ADMISSION_CONFIG=/etc/kubernetes/admission.yaml OIDC_CA=/etc/kubernetes/oidc-ca.crt"
-KUBECONFIGS="admin super-admin controller-manager scheduler kubelet"
+API_FILES="AUDIT_POLICY=/etc/kubernetes/audit-policy.yaml ADMISSION_CONFIG=/etc/kubernetes/admission.yaml OIDC_CA=/etc/kubernetes/oidc-ca.crt AUDIT_WEBHOOK=/etc/kubernetes/audit-webhook.yaml AUTHENTICATION=/etc/kubernetes/authentication.yaml"
+KUBECONFIGS="admin controller-manager scheduler kubelet"
+BREAK_GLASS=$ROOT/etc/kubernetes/super-admin.conf # past RBAC: kubeadm makes it to give admin.conf its rights in a new cluster, and it stays on no master
 # shellcheck source=identity.sh disable=SC2154 # here: the folder of run.sh
 source "$here/identity.sh"
 # shellcheck source=update.sh disable=SC2154 # here: the folder of run.sh
 source "$here/update.sh"
 # shellcheck source=aside.sh disable=SC2154 # here: the folder of run.sh
 source "$here/aside.sh"
+# shellcheck source=cluster-reader.sh disable=SC2154
+source "$here/cluster-reader.sh"
+# shellcheck source=node-record.sh
+source "$here/node-record.sh"
+# shellcheck source=admin.sh disable=SC2154
+source "$here/admin.sh"
 # shellcheck source=kubelets.sh disable=SC2154 # here: the folder of run.sh
 source "$here/kubelets.sh"
+# shellcheck source=judge.sh disable=SC2154 # here: the folder of run.sh
+source "$here/judge.sh"
+# shellcheck source=credentials.sh disable=SC2154 # here: the folder of run.sh
+source "$here/credentials.sh"
 # shellcheck source=approve.sh disable=SC2154 # here: the folder of run.sh
 source "$here/approve.sh"
+# shellcheck source=approver-unit.sh disable=SC2154 # here: the folder of run.sh
+source "$here/approver-unit.sh"
 APPROVER=$ROOT/etc/systemd/system/kube-ha-approver.service
 
 # All clients on a node go by the node's HAProxy, so that they live on when the local apiserver is away.
 kubeconfigs() {
   local name path
   trust_ca # kubeadm refuses those that exist and do not trust the CA that signs
-  kubeadm init phase kubeconfig all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "kubeconfigs: $(tail -n 3 "$STATE/kubeadm.log")"
   for name in $KUBECONFIGS; do
+    kubeadm init phase kubeconfig "$name" --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "kubeconfigs: $(tail -n 3 "$STATE/kubeadm.log")"
     path=$ROOT/etc/kubernetes/$name.conf
     if ! grep -qF "server: $LOCAL_API" "$path"; then
       kubectl --kubeconfig "$path" config set-cluster "$CLUSTER" --server "$LOCAL_API" >/dev/null
@@ -67,7 +80,7 @@ clear_away() {
   # It makes the files that static pods mount, empty, as soon as they are gone.
   systemctl stop kubelet
   for name in $KUBECONFIGS; do rm -f "$ROOT/etc/kubernetes/$name.conf"; done
-  rm -f "$ROOT"/var/lib/kubelet/pki/kubelet-{client,server}*
+  rm -f "$ROOT"/var/lib/kubelet/pki/kubelet-{client,server}* "$BREAK_GLASS"
 }
 
 make_master() {
@@ -76,6 +89,8 @@ make_master() {
   clear_away
   kubeconfigs
   renew_serving /etc/kubernetes/pki/ca.crt issue_serving
+  # Before its Node can register, where there is a cluster: whoever takes this back has to know of it.
+  if kubectl_admin get --raw /readyz >/dev/null 2>&1; then ask_for_self; fi
   # ExternalEtcdVersion asks every etcd member, and one of them may be down. FileAvailable and Port: what an interrupted run of this very phase left behind; the machine was checked to be ours.
   timeout 420 kubeadm init --config "$CONFIG" --skip-phases=addon,bootstrap-token,show-join-command \
     --ignore-preflight-errors=ExternalEtcdVersion,FileAvailable--etc-kubernetes-manifests-kube-apiserver.yaml,FileAvailable--etc-kubernetes-manifests-kube-controller-manager.yaml,FileAvailable--etc-kubernetes-manifests-kube-scheduler.yaml,Port-6443,Port-10257,Port-10259,Port-10250 \
@@ -92,11 +107,13 @@ change_master() {
   log "reconfiguring the control plane"
   kubeconfigs
   unsettle master
+  # Aside, and not away: a machine that loses its power in here serves again as it did.
   if kubelet_staged; then
-    rm -f "${MANIFEST%/*}"/kube-{controller-manager,scheduler}.yaml
+    put_aside kube-controller-manager
+    put_aside kube-scheduler
     give_up_leases
   fi
-  rm -f "$MANIFEST"
+  put_aside kube-apiserver
   wait_for 120 "old apiserver stopped" nothing_on 6443
   if kubelet_staged; then
     # It closes its port some time before it ends, and only the kubelet that began to end it goes through with it.
@@ -106,7 +123,7 @@ change_master() {
   kubeadm init phase control-plane all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "static pods: $(tail -n 3 "$STATE/kubeadm.log")"
   wait_for 180 "apiserver of $NODE ready" ready
   wait_for 120 "apiserver of $NODE steady, and taken back by HAProxy" steady
-  rm -rf "$ASIDE"
+  nothing_aside
   changes=$((changes + 1))
 }
 
@@ -178,7 +195,7 @@ renew_kubeconfigs() {
   local name
   unsettle certificates
   log "renewing the certificates in kubeconfigs"
-  for name in admin super-admin controller-manager scheduler; do
+  for name in admin controller-manager scheduler; do
     kubeadm certs renew "$name.conf" --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "$name.conf cannot be renewed: $(tail -n 3 "$STATE/kubeadm.log")"
   done
   trust_ca # kubeadm has put in the CA that signs, alone
@@ -187,9 +204,10 @@ renew_kubeconfigs() {
   changes=$((changes + 1))
 }
 restart_controller() { # restart_controller NAME PORT: it reads its kubeconfig at the start only
-  rm -f "/etc/kubernetes/manifests/kube-$1.yaml"
+  put_aside "kube-$1"
   wait_for 90 "old kube-$1 stopped" nothing_on "$2"
   kubeadm init phase control-plane "$1" --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "kube-$1: $(tail -n 3 "$STATE/kubeadm.log")"
+  nothing_aside
   wait_for 90 "kube-$1 answering" curl -fsSk --max-time 5 --noproxy '*' "https://127.0.0.1:$2/healthz"
 }
 
@@ -219,41 +237,13 @@ remove_api_files() {
   done
 }
 
-# Who lets kubelets have certificates to serve with, as soon as there is an API.
+# Who lets kubelets have certificates, as soon as there is an API.
 approver() {
-  if [[ -z $SERVING_ISSUED ]]; then
-    if [[ -e $APPROVER ]]; then
-      systemctl disable -q --now kube-ha-approver
-      rm -f "$APPROVER" "$STATE/kube-ha-approver.service.sum"
-      changes=$((changes + 1))
-      log "approves no certificates of kubelets any more"
-    fi
-    return
-  fi
-  put 755 "$ROOT/etc/kube-ha/approve" <"$here/approve.sh"
-  # Its folder holds the key of admin.conf in a file of its own, for curl; it goes when this ends.
-  put 644 "$APPROVER" <<<"[Unit]
-Description=approves serving certificates of kubelets
-After=network-online.target haproxy.service
-StartLimitIntervalSec=0
-
-[Service]
-ExecStart=/etc/kube-ha/approve
-Restart=always
-RestartSec=5
-RuntimeDirectory=kube-ha-approver
-RuntimeDirectoryMode=0700
-Nice=10
-CPUQuota=50%
-MemoryMax=256M
-TasksMax=64
-NoNewPrivileges=yes
-
-[Install]
-WantedBy=multi-user.target"
-  settle restart kube-ha-approver.service "$APPROVER" "$ROOT/etc/kube-ha/approve"
+  cat "$here"/{judge,credentials,approve}.sh | put 755 "$ROOT/etc/kube-ha/approve"
+  approver_unit | put 644 "$APPROVER"
+  # It keeps the keys that it was started with.
+  settle restart kube-ha-approver.service "$APPROVER" "$ROOT"/etc/kube-ha/{approve,approver.crt,ca.crt}
 }
-
 # Everything the static pods are made of: not the kubelet's part, whose change restarts no apiserver.
 control_plane_sum() {
   local file
@@ -274,10 +264,16 @@ remember_static_pods() {
 }
 kubeconfigs_missing() {
   local name
-  for name in ${KUBECONFIGS/super-admin/}; do # that one may well be kept elsewhere
+  for name in $KUBECONFIGS; do
     if [[ ! -f /etc/kubernetes/$name.conf ]]; then return 0; fi
   done
   return 1
+}
+remove_break_glass() {
+  if [[ ! -e $BREAK_GLASS ]]; then return; fi
+  rm -f "$BREAK_GLASS"
+  changes=$((changes + 1))
+  log "removed $BREAK_GLASS"
 }
 # A change that is cut off must not count as done, nor its revert as nothing to do.
 unsettle() { put 600 "$STATE/$1.sum" <<<"a change is under way"; }
@@ -288,6 +284,7 @@ main() {
   await_resumed
   own
   put 600 "$CONFIG" <<<"$KUBEADM_CONFIG"
+  renew_admin
   write_api_files
   control_plane=$(control_plane_sum)
   settings=$(sha256sum "$CONFIG")
@@ -306,7 +303,10 @@ main() {
   fi
   wait_for 180 "apiserver of $NODE ready at https://$ADDRESS:6443/readyz" ready
   wait_for 60 "API answering at $LOCAL_API" kubectl_admin get --raw /readyz
+  remove_break_glass # admin.conf has its rights by now
+  ask_for_self
   remember_static_pods
+  sync -f "${MANIFEST%/*}" # what kubeadm has written, before what says that it is there
   put 600 "$STATE/master.sum" <<<"$control_plane"
   if checks_kubelets; then kubelets_sum | put 600 "$STATE/kubelets.sum"; else rm -f "$STATE/kubelets.sum"; fi
   remove_api_files

@@ -1,18 +1,7 @@
 # shellcheck shell=bash
 # How a node is taken out of the cluster by those that stay, and how nodes stand: what nodes.sh, retire.sh and wave.sh share. Only definitions; they source it.
+# What others write into the API comes by cluster-reader.sh, which they source too.
 # Values: WANTED (lines "pool applied names", names as a-[1-3],b-[2-8/3]), MEMBERS (words "name=address", wanted etcd members), ETCD_ENDPOINTS (comma list, as the apiserver's).
-expand() { # expand a-[1-3],b-[2-8/3],c: one name a line
-  local part prefix from to step
-  for part in ${1//,/ }; do
-    if [[ $part =~ ^(.*)\[([0-9]+)-([0-9]+)(/([0-9]+))?\]$ ]]; then
-      prefix=${BASH_REMATCH[1]} from=${BASH_REMATCH[2]} to=${BASH_REMATCH[3]} step=${BASH_REMATCH[5]:-1}
-      seq -f "$prefix%.0f" "$from" "$step" "$to"
-    else
-      printf '%s\n' "$part"
-    fi
-  done
-}
-
 wanted_table() {
   local pool applied names
   while read -r pool applied names; do
@@ -21,10 +10,7 @@ wanted_table() {
 }
 
 # name|applied|Ready|begun|failed
-cluster_table() {
-  local mark='{"|"}{.metadata.annotations.kube-ha\.io/'
-  kubectl_admin get nodes -o "jsonpath={range .items[*]}{.metadata.name}${mark}applied}{\"|\"}{.status.conditions[?(@.type==\"Ready\")].status}${mark}begun}${mark}failed}{\"\n\"}{end}" | sort -t '|' -k 1,1
-}
+cluster_table() { read_nodes applied ready begun failed; }
 
 # shellcheck disable=SC2034 # read by those who source this
 NO_ANSWER="busy the API (does not answer)"
@@ -39,13 +25,19 @@ NODE_ROWS='
 listed() { head -n 5 <<<"$1" | paste -sd' '; } # listed LINES: the first ones on one
 
 drain_node() { # drain_node NODE
+  # Of a dead one nobody would say that a pod has ended, and a PodDisruptionBudget would keep it for ever.
+  if gives_no_sign "$1"; then
+    log "node $1 gives no sign of life: its pods go with its Node"
+    return
+  fi
   log "evicting node $1"
-  evict "$1" || cannot_be_drained "$1"
+  if ! evict "$1" && ! gives_no_sign "$1"; then cannot_be_drained "$1"; fi # it may have died only now
   changes=$((changes + 1))
 }
+gives_no_sign() { [[ $(readiness "$1") == "$1|Unknown" ]]; }
 # --force: pods without a controller would stay for ever on a machine that is about to go. Of a dead one no kubelet ever says that a pod has
 # ended: it is waited for no longer than a minute beyond its grace period.
-evict() { kubectl_admin drain "$1" --ignore-daemonsets --delete-emptydir-data --force --skip-wait-for-delete-timeout 60 --timeout 300s >"$STATE/drain.log" 2>&1; }
+evict() { kubectl_admin drain --ignore-daemonsets --delete-emptydir-data --force --skip-wait-for-delete-timeout 60 --timeout 300s -- "$1" >"$STATE/drain.log" 2>&1; }
 cannot_be_drained() { die "node $1 cannot be drained: $(tail -n 3 "$STATE/drain.log")" "see which PodDisruptionBudget blocks (kubectl get pdb -A), make room, then run pulumi up again"; }
 
 etcdctl_at() { # etcdctl_at ENDPOINTS ARGUMENT...
@@ -55,10 +47,43 @@ etcdctl_at() { # etcdctl_at ENDPOINTS ARGUMENT...
 }
 etcd_local() { etcdctl_at "$ETCD_ENDPOINTS" "$@"; }
 
-# healthy_count ENDPOINTS: how many of these answer a quorum read
+# From here on only members of the one cluster that is ours are asked, and counted (OURS is its ID).
+know_cluster() {
+  local rows endpoint id kept=""
+  rows=$(identities)
+  if [[ -z $rows ]]; then rows=$(of_endpoints); fi # etcd may be about to move to machines that have none yet
+  read -r OURS _ < <(our_cluster "$rows") || die "which etcd is this cluster's cannot be told: $(told_clusters "$rows")" "stop etcd on the machines that are not (systemctl stop etcd), then run pulumi up again"
+  while read -r endpoint id _; do
+    if [[ $id == "$OURS" ]]; then kept+="${kept:+,}https://$endpoint:2379"; fi
+  done < <(of_endpoints)
+  [[ -n $kept ]] || die "the etcd that this master asks ($ETCD_ENDPOINTS) is of another cluster than that of the others: $(told_clusters "$rows")" "stop etcd on $NODE (systemctl stop etcd), raise nodes.$NODE.generation, and run pulumi up again: it joins the others anew"
+  ETCD_ENDPOINTS=$kept
+}
+of_endpoints() { # as identities, of those that API servers here ask
+  local endpoint MEMBERS=""
+  for endpoint in ${ETCD_ENDPOINTS//,/ }; do
+    endpoint=${endpoint#https://}
+    MEMBERS+=" =${endpoint%:2379}"
+  done
+  identities
+}
+
+of_another_cluster() { # of_another_cluster ADDRESS: in words, where it is
+  local id epoch mark
+  read -r id epoch mark < <(identity_at "$1") || return 0
+  if [[ $id == "$OURS" ]]; then return; fi
+  printf ': its etcd is another cluster (%x, epoch %s)%s\n' "$id" "$epoch" "$([[ $mark != none ]] || echo ', which began empty')"
+}
+
+# healthy_count ENDPOINTS: how many of these are members of our cluster that answer with a quorum behind them
 healthy_count() {
-  # 0 is an answer, grep's status with it
-  etcdctl_at "$1" endpoint health 2>&1 | grep -c 'is healthy' || true
+  local endpoint count=0
+  if [[ -z ${OURS:-} ]]; then know_cluster; fi
+  for endpoint in ${1//,/ }; do
+    endpoint=${endpoint#https://}
+    if same_cluster "$OURS" "${endpoint%:2379}"; then count=$((count + 1)); fi
+  done
+  printf '%d\n' "$count"
 }
 
 quorum_without() { # quorum_without ID NAME: asked right before, for each
@@ -92,12 +117,14 @@ removed() { # removed ID: the answer to an earlier try may have got lost
 # When a leader is removed the others have none until they have elected one; handed over, they always have.
 hand_over_leadership() { # hand_over_leadership ID CLIENT-URL
   local status leader member heir
+  if [[ -z ${OURS:-} ]]; then know_cluster; fi
   status=$(etcd_local endpoint status -w fields 2>/dev/null || true) # any that is down makes it fail; the others have told
   leader=$(awk -F' : ' '$1 == "\"Leader\"" && !seen++ {print $2}' <<<"$status")
   # bash converts the id: it has 64 bits, awk's numbers have fewer.
   if [[ $(printf %x "${leader:-0}") != "$1" ]]; then return; fi
   for member in $MEMBERS; do
-    status=$(etcdctl_at "https://${member#*=}:2379" endpoint status -w fields 2>/dev/null || true) # one that is down is no heir
+    if ! same_cluster "$OURS" "${member#*=}"; then continue; fi # one that is down is no heir, nor is one of another cluster
+    status=$(etcdctl_at "https://${member#*=}:2379" endpoint status -w fields 2>/dev/null || true)
     heir=$(awk -F' : ' '$1 == "\"MemberID\"" {print $2}' <<<"$status")
     # One that is made anew is wanted, and leaves all the same.
     if [[ -n $heir && $heir != "$leader" ]] && etcdctl_at "$2" move-leader "$(printf %x "$heir")" >/dev/null 2>&1; then

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Makes the machine ready for its roles: packages, kernel settings, container runtime, kubelet, the local way to the API.
-# Values: ARTEFACTS (lines "name url sha256"), PACKAGES, PROXY_ENV (lines, may be empty), and the files' texts: SYSCTL, MODULES,
+# Values: ARTEFACTS (lines "name url sha256"; of images "image/name reference digest"), PACKAGES, PROXY_ENV (lines, may be empty), and the files' texts: SYSCTL, MODULES,
 #   CONTAINERD_CONFIG, CONTAINERD_UNIT, CONTAINERD_PROXY (may be empty), REGISTRY_HOSTS (lines "host<TAB>base64 of hosts.toml"), KUBELET_UNIT, KUBELET_DROPIN, HAPROXY_CFG,
 #   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES, KUBERNETES (version), OS_* as of os.sh; SERVING_ISSUED, CLOUD_DOMAIN, PROVIDER_ID as of identity.sh; VIP (address:port, where phase vip comes later), INGRESS (1: phase ingress comes later).
 # Of a load balancer (ROLES) only ROLES, PACKAGES, PROXY_ENV, HAPROXY_CFG, CA_CRT, APPLIED, OS_*, VIP and INGRESS: it is no node of Kubernetes.
@@ -9,14 +9,20 @@ CERTS=/etc/containerd/certs.d
 NEXT=$HOME_DIR/next # the kubelet that phase master is to put in place
 # shellcheck source=wipe.sh disable=SC2154 # here: the folder of run.sh
 source "$here/wipe.sh"
+# shellcheck source=cluster-reader.sh
+source "$here/cluster-reader.sh"
 # shellcheck source=update.sh
 source "$here/update.sh"
 # shellcheck source=identity.sh disable=SC2154
 source "$here/identity.sh"
 # shellcheck source=etcd-client.sh disable=SC2154
 source "$here/etcd-client.sh"
+# shellcheck source=etcd-identity.sh disable=SC2154
+source "$here/etcd-identity.sh"
 # shellcheck source=aside.sh disable=SC2154
 source "$here/aside.sh"
+# shellcheck source=admin.sh disable=SC2154
+source "$here/admin.sh"
 # shellcheck source=os.sh disable=SC2154
 source "$here/os.sh"
 # shellcheck source=doors.sh disable=SC2154
@@ -34,8 +40,8 @@ packages() {
   done
   if ((${#missing[@]})); then
     log "installing ${missing[*]}"
-    apt-get -qq -o DPkg::Lock::Timeout=300 update >"$STATE/apt.log" 2>&1 || die "apt-get update: $(tail -n 3 "$STATE/apt.log")" "see that the package sources in /etc/apt are reachable"
-    apt-get -qq -y -o DPkg::Lock::Timeout=300 --no-install-recommends install "${missing[@]}" >"$STATE/apt.log" 2>&1 ||
+    apt apt-get -qq update || die "apt-get update: $(tail -n 3 "$STATE/apt.log")" "see that the package sources in /etc/apt are reachable"
+    apt apt-get -qq -y --no-install-recommends install "${missing[@]}" ||
       die "apt-get install ${missing[*]}: $(tail -n 5 "$STATE/apt.log")" "see /var/lib/kube-ha/state/apt.log"
     changes=$((changes + 1))
   fi
@@ -96,10 +102,38 @@ runtime() {
   wait_for 60 "containerd answering" ctr version
 }
 
+# What runs here is what the bundle was made with: tags of a registry can be moved, and without TLS anybody on the way can move them. Fetched by its
+# digest and given its tag here, an image is never asked for by the tag; pinned, it is not collected either.
+pinned_images() {
+  local ref digest
+  while read -r ref digest; do
+    if [[ $(digest_of "$ref") == "$digest" ]]; then continue; fi
+    wait_for 300 "image $ref pulled as $digest" pull_pinned "$ref" "$digest"
+    unpin_others "$ref"
+    changes=$((changes + 1))
+    log "pulled $ref"
+  done < <(awk '$1 ~ /^image\// {print $2, $3}' <<<"$ARTEFACTS")
+}
+digest_of() { ctr -n k8s.io images ls "name==$1" | awk -v ref="$1" '$1 == ref {print $3}'; }
+pull_pinned() { # pull_pinned REFERENCE DIGEST
+  local exact=${1%:*}@$2
+  timeout 280 ctr -n k8s.io images pull --hosts-dir "$CERTS" "$exact" &&
+    ctr -n k8s.io images tag --force "$exact" "$1" &&
+    ctr -n k8s.io images label "$1" io.cri-containerd.pinned=pinned
+}
+unpin_others() { # unpin_others REFERENCE: of other versions nothing runs for long
+  local other
+  while read -r other; do
+    if [[ $other != "$1" && $other == "${1%:*}":* ]]; then ctr -n k8s.io images label "$other" io.cri-containerd.pinned= >/dev/null; fi
+  done < <(ctr -n k8s.io images ls -q 'labels."io.cri-containerd.pinned"==pinned')
+}
+
 # A container really runs here, before anything relies on it.
 prove_runtime() {
   if [[ -f $STATE/runtime-proof && $(<"$STATE/runtime-proof") == "$PAUSE_IMAGE" ]]; then return; fi
-  wait_for 120 "image $PAUSE_IMAGE pulled" ctr -n k8s.io images pull --hosts-dir "$CERTS" "$PAUSE_IMAGE"
+  if [[ -z $(digest_of "$PAUSE_IMAGE") ]]; then
+    wait_for 120 "image $PAUSE_IMAGE pulled" ctr -n k8s.io images pull --hosts-dir "$CERTS" "$PAUSE_IMAGE"
+  fi
   ctr -n k8s.io tasks kill -s SIGKILL kube-ha-proof >/dev/null 2>&1 || true # nothing is left over on the first try
   ctr -n k8s.io tasks rm -f kube-ha-proof >/dev/null 2>&1 || true
   ctr -n k8s.io containers rm kube-ha-proof >/dev/null 2>&1 || true
@@ -124,8 +158,8 @@ kubelet() {
       install_binary "$name" "$url" "$sum" "/usr/local/bin/$name"
     fi
   done
-  put 644 /etc/systemd/system/kubelet.service <<<"$KUBELET_UNIT"
-  put 644 /etc/systemd/system/kubelet.service.d/10-kubeadm.conf <<<"$KUBELET_DROPIN"
+  put 600 /etc/systemd/system/kubelet.service <<<"$KUBELET_UNIT"
+  put 600 /etc/systemd/system/kubelet.service.d/10-kubeadm.conf <<<"$KUBELET_DROPIN"
   cloud_args
   if ! kubelet_made; then
     systemctl daemon-reload
@@ -148,7 +182,7 @@ kubelet() {
 CLOUD_ARGS=/etc/kube-ha/kubelet.env
 cloud_args() {
   if [[ -n ${PROVIDER_ID:-} ]]; then
-    put 644 "$ROOT$CLOUD_ARGS" <<<"KUBELET_CLOUD_ARGS=\"--cloud-provider=external --provider-id=$PROVIDER_ID\""
+    put 600 "$ROOT$CLOUD_ARGS" <<<"KUBELET_CLOUD_ARGS=\"--cloud-provider=external --provider-id=$PROVIDER_ID\""
   elif [[ -e $ROOT$CLOUD_ARGS ]]; then
     rm -f "$ROOT$CLOUD_ARGS"
     changes=$((changes + 1))
@@ -279,6 +313,7 @@ renew() {
 
 main() {
   own renew
+  renew_admin
   mkdir -p /usr/local/lib/kube-ha
   # shellcheck disable=SC2154 # `here` is run.sh's folder
   if [[ $here != /usr/local/lib/kube-ha ]]; then cp -f "$here"/*.sh /usr/local/lib/kube-ha/; fi # it is, after a reboot
@@ -306,6 +341,7 @@ main() {
     os_update
     announce_update
     runtime
+    pinned_images
     prove_runtime
     put 644 "$STATE/applied" <<<"$APPLIED"
     etcd_client

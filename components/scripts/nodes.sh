@@ -6,8 +6,16 @@
 # MAINTENANCE (names as above, to be cordoned; may be unset), ADDONS (words, those of the user's that are wanted; may be unset).
 # shellcheck source=membership.sh disable=SC2154 # here: the folder of run.sh
 source "$here/membership.sh"
+# shellcheck source=cluster-reader.sh
+source "$here/cluster-reader.sh"
+# shellcheck source=node-record.sh
+source "$here/node-record.sh"
+# shellcheck source=etcd-identity.sh
+source "$here/etcd-identity.sh"
 # shellcheck source=addon-list.sh
 source "$here/addon-list.sh"
+# shellcheck source=tokens.sh
+source "$here/tokens.sh"
 
 # Wanted nodes that are not as wanted, one a line: "busy", "idle" (nothing is under way there) or "failed", then the name with the reason.
 missing() {
@@ -60,25 +68,37 @@ give_up() { # give_up MISSING SECONDS
   die "$(wc -l <<<"$1") node(s) not as wanted, and nothing moved for $2 s: $(listed "$(cut -d' ' -f2- <<<"$1")")" "$todo"
 }
 
-# Callers take its output into a variable: where a loop reads it straight, an API that does not answer would count as "none".
+# Who leaves: Nodes that this stack has asked for once, by the cluster's own record, and wants no more. Callers take its output into a variable: where a
+# loop reads it straight, an API that does not answer would count as "none".
 unwanted_nodes() {
-  local have
-  have=$(cluster_table)
-  comm -13 <(wanted_table | cut -d' ' -f1) <(cut -d'|' -f1 <<<"$have")
+  local have asked
+  have=$(read_nodes)
+  asked=$(asked_nodes)
+  comm -12 <(printf '%s\n' "$asked") <(printf '%s\n' "$have") | comm -23 - <(wanted_table | cut -d' ' -f1)
+}
+# Anybody else's are left alone: `make drift` tells of them too.
+tell_strangers() {
+  local have asked name names
+  have=$(read_nodes)
+  asked=$(asked_nodes)
+  names=$(comm -23 <(printf '%s\n' "$have") <({ printf '%s\n' "$asked" && wanted_table | cut -d' ' -f1; } | sort -u))
+  while read -r name; do
+    if [[ -n $name ]]; then log "WARNING Node $name was never asked for by this stack, and is left alone; kubectl delete node $name takes it out"; fi
+  done <<<"$names"
 }
 
 # A node that an earlier run began to retire, and that is wanted again.
 keep_nodes() {
-  local name leaving wanted
+  local name leaving wanted rows
   wanted=$(wanted_table)
-  leaving=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{" "}{.metadata.annotations.kube-ha\.io/leaving}{"\n"}{end}' | awk '$2 == "true" {print $1}')
-  for name in $leaving; do
-    if [[ $'\n'$wanted == *$'\n'"$name "* ]]; then
-      kubectl_admin uncordon "$name" >/dev/null
-      kubectl_admin annotate node "$name" kube-ha.io/leaving- >/dev/null
+  rows=$(read_nodes leaving)
+  while IFS='|' read -r name leaving; do
+    if [[ $leaving == true && $'\n'$wanted == *$'\n'"$name "* ]]; then
+      kubectl_admin uncordon -- "$name" >/dev/null
+      kubectl_admin annotate -- node "$name" kube-ha.io/leaving- >/dev/null
       changes=$((changes + 1))
     fi
-  done
+  done <<<"$rows"
 }
 
 # All are cordoned before one is drained: what it gives up must not go to the next. And all are drained before a member leaves: the kubelet of
@@ -86,13 +106,14 @@ keep_nodes() {
 drain_nodes() {
   local name names
   names=$(unwanted_nodes)
-  for name in $names; do
-    kubectl_admin annotate --overwrite node "$name" kube-ha.io/leaving=true >/dev/null
-    kubectl_admin cordon "$name" >/dev/null
-  done
-  for name in $names; do
-    drain_node "$name"
-  done
+  while read -r name; do
+    if [[ -z $name ]]; then continue; fi
+    kubectl_admin annotate --overwrite -- node "$name" kube-ha.io/leaving=true >/dev/null
+    kubectl_admin cordon -- "$name" >/dev/null
+  done <<<"$names"
+  while read -r name; do
+    if [[ -n $name ]]; then drain_node "$name"; fi
+  done <<<"$names"
 }
 
 # A removal that was done and then taken back leaves a member out.
@@ -101,7 +122,7 @@ expect_members() {
   rows=$(etcd_local member list -w simple)
   for member in $MEMBERS; do
     awk -F', ' -v url="https://${member#*=}:2380" '$4 == url && $2 == "started" && $6 == "false" {found = 1} END {exit !found}' <<<"$rows" ||
-      die "$member is no voting etcd member" "raise converge.generation and run pulumi up again: it joins anew"
+      die "$member is no voting etcd member$(of_another_cluster "${member#*=}")" "raise converge.generation and run pulumi up again: it joins anew"
   done
 }
 
@@ -130,64 +151,59 @@ retire_members() {
 delete_nodes() {
   local name names
   names=$(unwanted_nodes)
-  for name in $names; do
-    kubectl_admin delete node "$name" >/dev/null
-  done
+  while read -r name; do
+    if [[ -n $name ]]; then kubectl_admin delete -- node "$name" >/dev/null; fi
+  done <<<"$names"
 }
 
-# Authoritative for what we once set (remembered on the Node), silent about what others set.
+# What each Node lacks of labels and taints that are wanted, and has of those that we once set: rows "label|name|key=value ... key-", taints as kubectl writes them.
+# Its own labels and taints are only compared; every word is one of WANTED or of the record. What others set stays.
+# shellcheck disable=SC2016 # of jq
+MARKS='
+  def table($lines): reduce ($lines | split("\n")[] | select(. != "") | split("\t")) as $row ({}; .[$row[0]] += [$row[1] | select(. != "")]);
+  def key($kind): if $kind == "labels" then .[0:index("=")] else .[0:index("=")] + ":" + (. / ":" | last) end;
+  def value($kind): .[index("=") + 1:] | if $kind == "labels" then . else .[0:rindex(":")] end;
+  (table($wanted)) as $want | (table($held)) as $last | .items[]
+  | .metadata.name as $name | ($want[$name] // []) as $words | ($last[$name] // []) as $before | select($want | has($name))
+  | (if $kind == "labels" then .metadata.labels // {} else [.spec.taints[]? | {key: "\(.key):\(.effect)", value: (.value // "")}] | from_entries end) as $is
+  | [$words[] | key($kind)] as $keys
+  | [$words[] | select($is[key($kind)] != value($kind))] + ([$before[] | key($kind)] | unique | map(select(. as $key | ($is | has($key)) and ($keys | index($key) == null)) + "-"))
+  | select(. != []) | "\($name)|\(join(" "))"'
+# Authoritative for what we once set, silent about what others set.
 mark_nodes() {
-  local names words name labels taints rows
-  local -A set_last=()
-  rows=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{"|"}{.metadata.annotations.kube-ha\.io/labels}{"|"}{.metadata.annotations.kube-ha\.io/taints}{"\n"}{end}')
-  while IFS='|' read -r name labels taints; do
-    set_last["labels $name"]=$labels
-    set_last["taints $name"]=$taints
+  mark_kind labels label "$LABELS"
+  mark_kind taints taint "$TAINTS"
+}
+mark_kind() { # mark_kind KIND VERB LINES
+  local kind=$1 verb=$2 held rows name words list
+  held=$(marks_held "$kind")
+  hold_marks "$kind" "$held" "$3"
+  rows=$(nodes_json | jq -r --arg kind "$kind" --rawfile wanted <(mark_lines "$3") --rawfile held <(mark_lines "$held") "$MARKS")
+  while IFS='|' read -r name words; do
+    if [[ -z $name ]]; then continue; fi
+    read -ra list <<<"$words"
+    kubectl_admin "$verb" --overwrite -- node "$name" "${list[@]}" >/dev/null
+    changes=$((changes + 1))
   done <<<"$rows"
-  while IFS=$'\t' read -r names words; do
-    for name in $(expand "$names"); do mark_node labels label "$name" "$words" "${set_last["labels $name"]:-}"; done
-  done <<<"$LABELS"
-  while IFS=$'\t' read -r names words; do
-    for name in $(expand "$names"); do mark_node taints taint "$name" "$words" "${set_last["taints $name"]:-}"; done
-  done <<<"$TAINTS"
+  # Of a version that kept them there.
+  if [[ -n $held ]] && ! recorded "$kind"; then kubectl_admin annotate --all -- nodes "kube-ha.io/$kind-" >/dev/null; fi
 }
-mark_node() { # mark_node KIND VERB NODE WORDS BEFORE: both "key=value" or "key=value:effect" words, BEFORE what was set last
-  local kind=$1 verb=$2 name=$3 words=$4 before=$5 word key keys=" " drop=()
-  if [[ $before == "${words:--}" ]]; then return; fi
-  for word in $words; do keys+="$(key_of "$kind" "$word") "; done
-  for word in $before; do
-    key=$(key_of "$kind" "$word")
-    if [[ $word != - && $keys != *" $key "* ]]; then drop+=("$key-"); fi
-  done
-  if [[ -n $before ]]; then
-    # Both, until it is done: whatever a cut-off run has set is known to the next one, a revert too.
-    kubectl_admin annotate --overwrite node "$name" "kube-ha.io/$kind=$before $words" >/dev/null
-  fi
-  if [[ -n $words || ${#drop[@]} != 0 ]]; then
-    # shellcheck disable=SC2086 # words are words
-    kubectl_admin "$verb" node "$name" --overwrite $words "${drop[@]}" >/dev/null
-  fi
-  kubectl_admin annotate --overwrite node "$name" "kube-ha.io/$kind=${words:--}" >/dev/null
-  changes=$((changes + 1))
-}
-key_of() { # key_of KIND WORD: what stands before the - in a removal
-  if [[ $1 == labels ]]; then printf '%s' "${2%%=*}"; else printf '%s' "${2%%=*}:${2##*:}"; fi
-}
+settle_nodes() { settle_record "$(awk 'NF {printf "%s%s", sep, $3; sep = ","}' <<<"$WANTED")" "$LABELS" "$TAINTS"; }
 
 # Nodes in maintenance take no new pods. One that an administrator had cordoned before stays so afterwards.
 maintain_nodes() {
   local rows wanted resting name mark cordoned
   resting=$(expand "${MAINTENANCE:-}")
   wanted=$(wanted_table)
-  rows=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{"|"}{.metadata.annotations.kube-ha\.io/maintenance}{"|"}{.spec.unschedulable}{"\n"}{end}')
+  rows=$(read_nodes maintenance cordoned)
   while IFS='|' read -r name mark cordoned; do
     if [[ -n $name && $'\n'$resting$'\n' == *$'\n'"$name"$'\n'* ]]; then
       if [[ -z $mark ]]; then mark_maintenance "$name" "${cordoned:-false}"; fi
-      if [[ $cordoned != true ]]; then kubectl_admin cordon "$name" >/dev/null; fi
+      if [[ $cordoned != true ]]; then kubectl_admin cordon -- "$name" >/dev/null; fi
     elif [[ -n $mark && $'\n'$wanted == *$'\n'"$name "* ]]; then
       # The mark goes last: a run that was cut off uncordons again.
-      if [[ $mark != cordoned-before ]]; then kubectl_admin uncordon "$name" >/dev/null; fi
-      kubectl_admin annotate node "$name" kube-ha.io/maintenance- >/dev/null
+      if [[ $mark != cordoned-before ]]; then kubectl_admin uncordon -- "$name" >/dev/null; fi
+      kubectl_admin annotate -- node "$name" kube-ha.io/maintenance- >/dev/null
       changes=$((changes + 1))
     fi
   done <<<"$rows"
@@ -195,21 +211,26 @@ maintain_nodes() {
 mark_maintenance() { # mark_maintenance NODE CORDONED
   local mark=true
   if [[ $2 == true ]]; then mark="cordoned-before"; fi
-  kubectl_admin annotate node "$1" "kube-ha.io/maintenance=$mark" >/dev/null
+  kubectl_admin annotate -- node "$1" "kube-ha.io/maintenance=$mark" >/dev/null
   changes=$((changes + 1))
 }
 
 main() {
   own
   wait_for_nodes
+  know_cluster
   expect_members
+  read_record
   mark_nodes
   keep_nodes
   maintain_nodes
   drain_nodes
   retire_members
   delete_nodes
+  tell_strangers
+  settle_nodes
   # shellcheck disable=SC2086 # words are words
   sweep_addons ${ADDONS:-}
+  wait_for 60 "bootstrap tokens of ours gone" end_tokens # all have joined
   finish
 }

@@ -10,10 +10,13 @@ PAGES=100              # of 1000 names each
 MOST_KIB=16384         # of an answer; what else lies on this disk is etcd
 STILL_S=${STILL_S:-60} # a store that stands still for so long has failed
 
-# asked PATH SUM [WORD...]: one request, curl's other WORDs with it; what the store answers lies in $BACKUPS/.answer.new. Where it refuses, or
+# Names of this run alone: an upload may take long, and the next backup does not wait for it.
+SENDING=$BACKUPS/.sending-$$
+
+# asked PATH SUM [WORD...]: one request, curl's other WORDs with it; what the store answers lies in $SENDING-answer. Where it refuses, or
 # cannot be reached, the reason is on stdout.
 asked() {
-  local path=$1 sum=$2 origin code secret status said=$BACKUPS/.answer.new error=$BACKUPS/.error.new trust=()
+  local path=$1 sum=$2 origin code secret status said=$SENDING-answer error=$SENDING-error trust=()
   shift 2
   origin=$(cut -d/ -f1-3 <<<"$BACKUP_STORE")
   secret=$(<"$PKI/store.key") secret=${secret//\\/\\\\}
@@ -66,21 +69,26 @@ not_sent() { # not_sent NAME REASON
   die "the snapshot is at $BACKUPS/$1, but not at $BACKUP_STORE: $2" "$todo; settings of the store are changed by an up of their own, then: make backup"
 }
 
-send_off() { # send_off FILE: the checksum first, so that a snapshot that has its name has all that belongs to it
-  local name=${1##*/} sum reason version
+# send_off NAME: the checksum first, so that a snapshot that has its name has all that belongs to it. Whoever wants a snapshot meanwhile does not wait
+# for the store: the lock is given up, and what is sent is held by names that no other run prunes.
+send_off() {
+  local name=$1 sum reason version
   if [[ -z ${BACKUP_STORE:-} || $REASON == survivor ]]; then return; fi # a survivor's is brought to whoever asked for it
+  ln -f "$BACKUPS/$name" "$SENDING-snapshot"
+  ln -f "$BACKUPS/$name.sha256" "$SENDING-sum"
+  trap 'rm -f "$SENDING"-*' EXIT
+  exec 7>&-
   version=$(curl -q --version | awk 'NR == 1 {print $2}')
   # Older ones sign without the sum, or without the port.
   [[ $(printf '%s\n' 7.88 "$version" | sort -V | head -n 1) == 7.88 ]] || not_sent "$name" "curl $version here cannot sign it; 7.88 can"
   [[ -s $PKI/store.key ]] || not_sent "$name" "there is no $PKI/store.key (pulumi up places it)"
-  sum=$(sha256sum <"$1.sha256")
-  reason=$(send_object "$1.sha256" "$name.sha256" "${sum%% *}") || not_sent "$name" "$reason"
-  reason=$(send_object "$1" "$name" "$(cut -d' ' -f1 "$1.sha256")") || not_sent "$name" "$reason"
+  sum=$(sha256sum <"$SENDING-sum")
+  reason=$(send_object "$SENDING-sum" "$name.sha256" "${sum%% *}") || not_sent "$name" "$reason"
+  reason=$(send_object "$SENDING-snapshot" "$name" "$(cut -d' ' -f1 "$SENDING-sum")") || not_sent "$name" "$reason"
   printf '%s\t%s\n' "$(date +%s)" "$name" | put 644 "$STATE/backup.sent" >/dev/null
   rm -f "$STATE/backup.unsent"
   log "sent to $BACKUP_STORE"
   if [[ $BACKUP_PRUNE == 1 ]]; then prune_store "$name"; fi
-  rm -f "$BACKUPS"/.{answer,error}.new
 }
 
 encoded() { # encoded TEXT: as a part of a query
@@ -101,9 +109,9 @@ stored() {
     query="list-type=2&prefix=$(encoded "$prefix")"
     if [[ -n $token ]]; then query="continuation-token=$(encoded "$token")&$query"; fi
     asked "$(bucket_path)?$query" "$NOTHING_SUM" || return 1
-    (grep -ao '<Key>[^<]*' "$BACKUPS/.answer.new" || true) | sed -n "s|^<Key>$prefix||p" # no object at all is an answer
-    if [[ $(element IsTruncated "$BACKUPS/.answer.new") != true ]]; then return; fi
-    token=$(element NextContinuationToken "$BACKUPS/.answer.new" | cut -c1-2048)
+    (grep -ao '<Key>[^<]*' "$SENDING-answer" || true) | sed -n "s|^<Key>$prefix||p" # no object at all is an answer
+    if [[ $(element IsTruncated "$SENDING-answer") != true ]]; then return; fi
+    token=$(element NextContinuationToken "$SENDING-answer" | cut -c1-2048)
   done
   echo "more than $PAGES pages of names"
   return 1
@@ -111,7 +119,8 @@ stored() {
 
 # As prune, by the names that are there: all of this reason that is older than the oldest one that is kept goes, checksums without a snapshot too.
 prune_store() { # prune_store NAME: which has just been sent, and stays
-  local form="$CLUSTER-[0-9]{8}T[0-9]{6}Z-[0-9]+-([a-z0-9.-]+-)?$REASON\.db(\.enc)?" names oldest name reason ours gone=0
+  local form names oldest name reason ours gone=0
+  form=$(name_form)
   names=$(stored) || not_pruned "$(tail -n 1 <<<"$names")"
   oldest=$(grep -xE "$form" <<<"$names" | sort -r | sed -n "${BACKUP_KEEP}p") || oldest=""
   if [[ -z $oldest ]]; then return; fi

@@ -12,6 +12,25 @@ SSH_UNITS="ssh.socket sshd.socket ssh.service sshd.service"
 # Which start of the machine this is. The id is that of the kernel, which containers share; the start of the first process is their own.
 boot_mark() { printf '%s-%s\n' "$(</proc/sys/kernel/random/boot_id)" "$(awk '{print $22}' /proc/1/stat)"; }
 
+# apt COMMAND...: what the system itself does with its packages is waited for. In the first minutes of a machine that is timers of its own; apt's option
+# for it knows dpkg's lock alone, and that of the lists fails at once.
+APT_WAIT_S=300
+apt() {
+  local end=$((SECONDS + APT_WAIT_S)) status told="" held
+  while true; do
+    status=0
+    "$@" >"$STATE/apt.log" 2>&1 || status=$?
+    held=$(grep -Em 1 'Could not get lock|Unable to (acquire|lock)|lock was locked by' "$STATE/apt.log") || return "$status"
+    if ((status == 0)); then return; fi
+    if ((SECONDS >= end)); then
+      die "another program works on packages since $APT_WAIT_S s: $held" "see what it is (ps -fp of that process; systemctl list-jobs; journalctl -u apt-daily -u apt-daily-upgrade -u unattended-upgrades), let it end, then run pulumi up again"
+    fi
+    if [[ -z $told ]]; then log "another program works on packages, it is waited for: $held"; fi
+    told=1
+    end_unheard
+    sleep 2
+  done
+}
 apt_said() { grep -v '^\s*$' "$STATE/apt.log" | tail -n 4 | paste -sd' '; }
 
 os_update() {
@@ -52,7 +71,7 @@ hold_packages() {
   fi
 }
 mark_package() { # mark_package hold|unhold NAME
-  apt-mark -qq "$1" "$2" >/dev/null || die "apt-mark $1 $2 fails" "see os.hold, and dpkg --audit on $NODE"
+  apt apt-mark -qq "$1" "$2" || die "apt-mark $1 $2 fails" "see os.hold, and dpkg --audit on $NODE"
   changes=$((changes + 1))
   log "$1 package $2"
 }
@@ -60,8 +79,8 @@ package_status() { dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null || tr
 
 find_packages() {
   # An earlier run may have been cut off in the middle.
-  timeout 600 dpkg --configure -a >"$STATE/apt.log" 2>&1 || die "dpkg --configure -a: $(apt_said)" "see $STATE/apt.log, mend it by hand; nothing was updated yet"
-  timeout 600 apt-get -qq -o DPkg::Lock::Timeout=300 -o APT::Update::Error-Mode=any update >"$STATE/apt.log" 2>&1 || die "apt-get update: $(apt_said)" "see that the package sources in /etc/apt are reachable; the node serves as before"
+  apt timeout 600 dpkg --configure -a || die "dpkg --configure -a: $(apt_said)" "see $STATE/apt.log, mend it by hand; nothing was updated yet"
+  apt timeout 600 apt-get -qq -o APT::Update::Error-Mode=any update || die "apt-get update: $(apt_said)" "see that the package sources in /etc/apt are reachable; the node serves as before"
 }
 # Names of packages that would change. With new ones: a kernel comes as a package of another name.
 upgradable() { apt-get -qq -s -o Debug::NoLocking=1 --with-new-pkgs upgrade | awk '$1 == "Inst" {print $2}'; }
@@ -93,7 +112,7 @@ update_packages() { # update_packages NAMES
   if [[ -n $1 ]]; then
     log "updating $(wc -w <<<"$1") package(s): $(xargs <<<"$1" | cut -c 1-300)"
     # Files of ours stay; what a package starts anew starts by its own script.
-    timeout 3600 apt-get -qq -y -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold --with-new-pkgs upgrade >"$STATE/apt.log" 2>&1 ||
+    apt timeout 3600 apt-get -qq -y -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold --with-new-pkgs upgrade ||
       die "apt-get upgrade: $(apt_said)" "see $STATE/apt.log on $NODE; then run pulumi up again: it goes on, and takes the node back into service at its end"
     changes=$((changes + 1))
   fi

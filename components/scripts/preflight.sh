@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Makes sure that this machine can become NODE, before anything is changed on it. Reports every problem at once; changes nothing.
-# Values: ROLES, ADDRESS, ARCH, PORTS (to be free), PEERS (address:port, reachable), SOURCES (URLs, reachable), VXLAN (1: needed),
+# Values: ROLES, ADDRESS, ARCH, PORTS (to be free), PEERS (address:port, reachable), PEERS_ENOUGH (so many of them will do; unset: all), SOURCES (URLs, reachable), VXLAN (1: needed),
 #   MOUNT (where a disk has to be mounted; empty or absent: nowhere), VIP_INTERFACE (that has to have ADDRESS; empty: any), MTU (bytes that the interface of ADDRESS has to take; empty: any), MIN_CPUS, MIN_MEMORY_MIB, MIN_DISK_GIB; REPORT (1: look even if the machine is a node already).
 problems=()
 problem() { problems+=("$1"$'\n'"    do: $2"); }
@@ -48,7 +48,7 @@ check_kernel() {
 }
 
 check_network() {
-  local port peer url answer date skew limit
+  local port url answer date skew
   if [[ -n ${MTU:-} ]]; then check_mtu; fi # not among the values of an older first day
   if [[ -n ${VIP_INTERFACE:-} ]]; then
     answer=$(ip -o -4 addr show dev "$VIP_INTERFACE" 2>&1) || true # an unknown interface is an answer too
@@ -58,16 +58,7 @@ check_network() {
     answer=$(ss -Hltnp "sport = :$port")
     [[ -z $answer ]] || problem "port $port is in use: ${answer##* }" "stop that service, or use another machine"
   done
-  for peer in $PEERS; do
-    limit=$((SECONDS + 30)) # machines of one up may start seconds apart
-    until dials "$peer"; do
-      if ((SECONDS >= limit)); then
-        problem "machine ${peer%:*} does not answer on port ${peer##*:}" "see that it runs and that no firewall stands between"
-        break
-      fi
-      sleep 0.3
-    done
-  done
+  check_peers
   if ! command -v curl >/dev/null; then
     problem "curl is missing" "apt-get install -y curl"
     return
@@ -86,11 +77,34 @@ check_network() {
   fi
 }
 
-# A load balancer dials API servers, and at first nobody listens there: a machine that refuses has been reached.
+# Of a cluster that lives most will do: one machine that is down must not keep others from joining.
+check_peers() {
+  local peer reached=0 silent="" limit=$((SECONDS + 30)) # machines of one up may start seconds apart
+  for peer in $PEERS; do
+    until dials "$peer"; do
+      if ((SECONDS >= limit)); then
+        silent+=" $peer"
+        continue 2
+      fi
+      sleep 0.3
+    done
+    reached=$((reached + 1))
+  done
+  if [[ -z $silent ]]; then return; fi
+  if ((reached >= ${PEERS_ENOUGH:-1000000})); then
+    log "not reached:$silent; the others are, and will do"
+    return
+  fi
+  for peer in $silent; do
+    problem "machine ${peer%:*} does not answer on port ${peer##*:}" "see that it runs and that no firewall stands between"
+  done
+}
+
+# A load balancer dials API servers, and at first nobody listens there; one that lives may be restarting: a machine that refuses has been reached.
 dials() { # dials ADDRESS:PORT
   local answer
   if answer=$(timeout 3 bash -c "</dev/tcp/${1%:*}/${1##*:}" 2>&1); then return; fi
-  [[ $ROLES == loadbalancer && $answer == *"Connection refused"* ]]
+  [[ ($ROLES == loadbalancer || -n ${PEERS_ENOUGH:-}) && $answer == *"Connection refused"* ]]
 }
 
 check_mtu() {
@@ -142,7 +156,7 @@ main() {
       return
     fi
     PORTS="" # they are in use by ourselves
-  elif [[ -f $STATE/owner ]]; then
+  elif [[ -s $STATE/owner ]]; then
     problem "machine belongs to \"$(<"$STATE/owner")\" (cluster, id, node)" "release it there, or wipe it by hand: /usr/local/lib/kube-ha/leave"
   elif [[ -e $ROOT/etc/kubernetes/kubelet.conf || -d $HOME_DIR/etcd/member ]]; then
     problem "machine holds parts of some other cluster (/etc/kubernetes/kubelet.conf or $HOME_DIR/etcd)" "use a clean machine, or clean this one by hand"

@@ -1,10 +1,20 @@
 # shellcheck shell=bash
 # Tells what is on this machine, and changes nothing: writes no file, starts nothing, holds no lock. Every question has a limit, and one that
-# fails is an answer too. `make drift` and `make status` run it over plain SSH; operations/facts.py reads the lines: a word, its fields, tabs between.
+# fails is an answer too. `make drift` and `make status` run it over plain SSH; operations/observe/answers.py reads the lines: a word, its fields, tabs between.
 # Values: ASK (words: machine, balancer, master, member, vip; or cluster, which any master answers), ADDRESS, VIP (address); lists, a line each: FILES (paths),
 #   CERTIFICATES (paths of PEM files and kubeconfigs); words: UNITS, PROGRAMS, ARTEFACTS (names of marks), SETTLED (names of marks), SCRIPTS (file names).
+# What machines and those who write into the API say is shown to people, so a field is printable ASCII.
+# shellcheck source=cluster-reader.sh disable=SC2154 # here: the folder of run.sh
+source "$here/cluster-reader.sh"
+# shellcheck source=node-record.sh
+source "$here/node-record.sh"
+# shellcheck source=etcd-client.sh disable=SC2154 # it travels whole
+source "$here/etcd-client.sh"
+# shellcheck source=etcd-identity.sh disable=SC2154
+source "$here/etcd-identity.sh"
+
 say() { # say WORD FIELD...
-  local fields=("${@//[$'\t\n']/ }") IFS=$'\t'
+  local fields=("${@//[^[:print:]]/ }") IFS=$'\t'
   printf '%s\n' "${fields[*]}"
 }
 # reason TEXT: the last line of what a failed question printed
@@ -138,10 +148,15 @@ scripts() {
   done
 }
 
+# Of the system, and of etcd's data where those have a file system of their own.
 disk() {
-  local free total
-  read -r total free < <(timeout 10 df -Pk /var/lib | awk 'NR == 2 {print $2, $4}') || return 0 # a file system that hangs
-  say disk "$free" "$total"
+  local path free total mount known=""
+  for path in /var/lib "$HOME_DIR/etcd"; do
+    if [[ ! -d $path ]]; then continue; fi
+    read -r total free mount < <(timeout 10 df -Pk "$path" | awk 'NR == 2 {print $2, $4, $6}') || continue # a file system that hangs
+    if [[ $mount != "$known" ]]; then say disk "$free" "$total" "$path"; fi
+    known=$mount
+  done
 }
 
 # How this node's HAProxy finds the masters.
@@ -178,6 +193,12 @@ member() {
   done
 }
 
+# Which cluster's data it has, and why it may not serve where the guard says so.
+whose_data() {
+  say etcd-identity "$(identity_at 127.0.0.1)"
+  say etcd-refused "$(held "$STATE/etcd.refused")"
+}
+
 # As snapshot.sh left it: time, name, bytes and revision of the last one, when one began that has not come to its end, the last one that the object
 # store has, and why a later one did not get there.
 backups() {
@@ -193,15 +214,22 @@ backups() {
 # kubectl keeps what it learns of the API in files; here it may not.
 look() { timeout 40 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 30s --cache-dir /dev/null/none "$@" 2>&1; }
 
+# A warning may stand before the object.
+looked() { sed -n '/^{/,$p' <<<"$1"; }
+
 cluster() {
   local rows
-  rows=$(look get nodes -o 'jsonpath={range .items[*]}node{"\t"}{.metadata.name}{"\t"}{.status.conditions[?(@.type=="Ready")].status}{"\t"}{.spec.unschedulable}{"\t"}{.status.nodeInfo.kubeletVersion}{"\t"}{.status.nodeInfo.containerRuntimeVersion}{"\t"}{.metadata.annotations}{"\n"}{end}') || {
+  rows=$(look get nodes -o json) || {
     say refused "$(reason "$rows")"
     return
   }
-  printf '%s\n' "$rows"
-  rows=$(look -n default get endpointslices.discovery.k8s.io kubernetes -o 'jsonpath={range .endpoints[*]}{range .addresses[*]}endpoint{"\t"}{@}{"\n"}{end}{end}') || rows=""
-  printf '%s\n' "$rows"
+  nodes_json() { looked "$rows"; }
+  read_nodes ready cordoned kubelet runtime applied begun failed | sed 's/^/node|/' | tr '|' '\t'
+  rows=$(look -n kube-system get configmap "$RECORD_NAME" --ignore-not-found -o json) || rows=""
+  RECORD=$(looked "${rows:-"{}"}" | jq -c '.data // {}')
+  if recorded known; then asked_nodes | sed 's/^/asked\t/'; fi
+  rows=$(look -n default get endpointslices.discovery.k8s.io kubernetes -o json) || rows=""
+  looked "$rows" | jq -r "$CLEAN"'.endpoints[]?.addresses[]? | ipv4 | select(. != "") | "endpoint\t" + .'
   rows=$(look -n kube-system get configmaps kubeadm-config kubelet-config --ignore-not-found -o name) || rows=""
   say settings "$(grep -c '^configmap/' <<<"$rows" || true)" # 0 is an answer, grep's status with it
 }
@@ -231,6 +259,7 @@ main() {
         ;;
       member)
         member
+        whose_data
         backups
         ;;
       cluster) cluster ;;

@@ -2,24 +2,39 @@
 # Takes dead nodes, and those that are made anew, out of the cluster before anything else happens: the virtual IP given up, their pods evicted if they still answer, their
 # etcd members removed while those that stay have a quorum of their own, their Nodes deleted. Runs on a master that stays. Who was taken out to be made
 # anew is remembered in the cluster until the gate passes, so that a later try of the same update does not take out the new one.
-# Values: none while nobody goes; else INCARNATIONS (words "name=generation:state"), GOING_MEMBERS (words "name=address" of those with etcd), MEMBERS, ETCD_ENDPOINTS.
+# Who goes may be a machine whose etcd is a cluster of its own, with an API server that answers: nothing here asks through a load balancer.
+# Values: none while nobody goes; else INCARNATIONS (words "name=generation:state"), GOING_MEMBERS (words "name=address" of those with etcd), MEMBERS, ETCD_ENDPOINTS,
+#   ADDRESS (of this master).
 # shellcheck source=membership.sh disable=SC2154 # here: the folder of run.sh
 source "$here/membership.sh"
+# shellcheck source=cluster-reader.sh
+source "$here/cluster-reader.sh"
+# shellcheck source=admin.sh disable=SC2154
+source "$here/admin.sh"
+# shellcheck source=etcd-identity.sh
+source "$here/etcd-identity.sh"
+
+# The API server of this machine, once it is proved that the etcd which it asks is of our cluster.
+kubectl_admin() { kubectl --kubeconfig /etc/kubernetes/admin.conf --server "https://$ADDRESS:6443" --request-timeout 10s "$@"; }
 
 take_out() {
   local word name going=()
   expect_quorum
-  wait_for 60 "API answering at https://127.0.0.1:3446, with etcd in order" kubectl_admin get --raw /readyz
+  know_cluster
+  wait_for 60 "API answering at https://$ADDRESS:6443, with etcd in order" kubectl_admin get --raw /readyz
   for word in $INCARNATIONS; do
     # Nobody new stands where a dead one stood.
-    if [[ $word == *:lost || $(taken_out "${word%%=*}") != "${word#*=}" ]]; then going+=("$word"); fi
+    if [[ $word == *:lost || $word == *:compromised || $(taken_out "${word%%=*}") != "${word#*=}" ]]; then going+=("$word"); fi
   done
   hand_over "${going[@]%%=*}"
-  for word in "${going[@]}"; do leave_pods "${word%%=*}"; done
+  for word in "${going[@]}"; do
+    # Who has a machine in his hands may answer for it for ever.
+    if [[ $word != *:compromised ]]; then leave_pods "${word%%=*}"; fi
+  done
   for word in "${going[@]}"; do
     name=${word%%=*}
     take_out_member "$name"
-    kubectl_admin delete node "$name" --ignore-not-found >/dev/null
+    kubectl_admin delete --ignore-not-found -- node "$name" >/dev/null
     remember_taken_out "$name" "${word#*=}"
     log "$name is taken out"
     changes=$((changes + 1))
@@ -61,15 +76,15 @@ expect_quorum() {
 # Pods of a machine that still answers end in order; of a dead one they go with its Node.
 leave_pods() { # leave_pods NODE
   local status
-  status=$(kubectl_admin get node "$1" --ignore-not-found -o 'jsonpath={.metadata.name} {.status.conditions[?(@.type=="Ready")].status}')
-  if [[ -z ${status// /} ]]; then return; fi
-  kubectl_admin annotate --overwrite node "$1" kube-ha.io/leaving=true >/dev/null
-  kubectl_admin cordon "$1" >/dev/null
-  if [[ $status != *True ]]; then return; fi
+  status=$(readiness "$1")
+  if [[ -z $status ]]; then return; fi
+  kubectl_admin annotate --overwrite -- node "$1" kube-ha.io/leaving=true >/dev/null
+  kubectl_admin cordon -- "$1" >/dev/null
+  if [[ $status != "$1|True" ]]; then return; fi
   log "evicting node $1"
   if ! evict "$1" && still_ready "$1"; then cannot_be_drained "$1"; fi
 }
-still_ready() { [[ $(kubectl_admin get node "$1" --ignore-not-found -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}') == True ]]; } # it may have died only now
+still_ready() { [[ $(readiness "$1") == "$1|True" ]]; } # it may have died only now
 
 take_out_member() { # take_out_member NAME
   local word address="" found id client rows
@@ -88,6 +103,7 @@ take_out_member() { # take_out_member NAME
 
 main() {
   own
+  renew_admin
   if [[ -n ${INCARNATIONS:-} ]]; then take_out; fi
   finish
 }

@@ -4,6 +4,8 @@
 # Values: KEYS (words "subject=generations" of what ever was rotated), ETCD_ENDPOINTS (comma list, as the apiserver's), ENCRYPTS (name of the key that encrypts; empty where nothing is encrypted).
 # shellcheck source=membership.sh disable=SC2154 # here: the folder of run.sh
 source "$here/membership.sh"
+# shellcheck source=cluster-reader.sh
+source "$here/cluster-reader.sh"
 PKI=$ROOT/etc/kubernetes/pki
 
 rotated() { [[ " $KEYS" == *" $1="* ]]; } # rotated SUBJECT
@@ -12,16 +14,54 @@ rotated() { [[ " $KEYS" == *" $1="* ]]; } # rotated SUBJECT
 json_text() { awk '{gsub(/\\/, "\\\\"); gsub(/"/, "\\\""); printf "%s\\n", $0}'; }
 certificates() { grep -c 'BEGIN CERTIFICATE' || true; } # none is an answer
 
-# Every namespace has a copy for its pods. The controller manager publishes it, and has read the file when it started.
+# Every namespace has a copy for its pods. The controller manager publishes it, and has read the file when it started; whoever edits objects of a namespace may
+# change that copy, so it has to be seen right once. One that was made immutable can only be made anew, and a namespace where that happens again has its pods
+# trust what its own people say: it holds up nobody else.
+CA_S=180      # for the controller manager to publish it everywhere
+published=" " # namespaces whose copy was seen right, and those that are left to themselves: " a b "
+missing=""    # those that are waited for
+made_anew=" " # namespaces where a copy was deleted that could not be changed
+await_pods() {
+  local end=$((SECONDS + CA_S))
+  # Not by wait_for, which forgets what its command has seen.
+  until pods_know_the_ca; do
+    ((SECONDS < end)) || die "the CA of this step not in kube-root-ca.crt of every namespace after $CA_S s: not yet in${missing:- any, for the API does not answer}" "see that a kube-controller-manager runs (kubectl -n kube-system get pods), then run pulumi up again"
+    sleep 1
+  done
+}
 pods_know_the_ca() {
-  local want rows
-  want="\"$(json_text <"$PKI/ca.crt")\""
-  # shellcheck disable=SC2016 # a template of kubectl
-  rows=$(kubectl_admin get namespaces,configmaps -A -o 'go-template={{range .items}}{{if eq .kind "Namespace"}}{{if eq .status.phase "Active"}}namespace {{.metadata.name}}{{"\n"}}{{end}}{{else if eq .metadata.name "kube-root-ca.crt"}}{{printf "%q" (index .data "ca.crt")}} {{.metadata.namespace}}{{"\n"}}{{end}}{{end}}') || return 1
-  WANT=$want awk '
-    $1 == "namespace" {all[$2]; next}
-    index($0, ENVIRON["WANT"] " ") == 1 {known[$NF]}
-    END {for (name in all) if (!(name in known)) {print "not yet in namespace " name; missing = 1}; exit missing}' <<<"$rows"
+  local rows namespace state uid
+  missing=""
+  rows=$(copies_of_ca) || return 1
+  while IFS='|' read -r namespace state uid; do
+    if [[ -z $namespace || $published == *" $namespace "* ]]; then continue; fi
+    case $state in
+      right) published+="$namespace " ;;
+      fixed) not_ours "$namespace" "$uid" ;;
+    esac
+    if [[ $published != *" $namespace "* ]]; then missing+=" $namespace"; fi
+  done <<<"$rows"
+  [[ -z $missing ]]
+}
+# copies_of_ca: rows "namespace|state|uid" of those that are in use; state: right, fixed (of other data, and immutable), other or none.
+copies_of_ca() {
+  local all
+  all=$(kubectl_admin get namespaces -o json && kubectl_admin get configmaps -A --field-selector metadata.name=kube-root-ca.crt -o json) || return 1
+  jq -rs --rawfile want "$PKI/ca.crt" "$CLEAN"'(.[1].items | map({key: .metadata.namespace, value: .}) | from_entries) as $copies
+    | .[0].items[] | select(.status.phase == "Active") | .metadata.name | dns_label | select(. != "") | . as $name | $copies[$name] as $copy
+    | (if $copy == null then "none" elif (($copy.data // {})["ca.crt"] | type == "string" and rtrimstr("\n") == ($want | rtrimstr("\n"))) then "right" elif $copy.immutable == true then "fixed" else "other" end) as $state
+    | "\($name)|\($state)|\($copy.metadata.uid // "" | only("[0-9a-f-]{1,64}"))"' <<<"$all"
+}
+not_ours() { # not_ours NAMESPACE UID
+  if [[ $made_anew == *" $1 "* ]]; then
+    log "WARNING ConfigMap kube-root-ca.crt of namespace $1 is immutable and holds other CAs, once more after it was deleted: pods there will not know the API server when the CA before goes; see who makes it (audit log)"
+    published+="$1 "
+    return
+  fi
+  log "ConfigMap kube-root-ca.crt of namespace $1 is immutable and holds other CAs: it is deleted, so that the controller manager makes it anew"
+  kubectl_admin delete --raw "/api/v1/namespaces/$1/configmaps/kube-root-ca.crt" -f - >/dev/null 2>&1 <<<"{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"preconditions\":{\"uid\":\"$2\"}}" || return 0 # another one by now: looked at again
+  made_anew+="$1 "
+  changes=$((changes + 1))
 }
 
 # What tokens of joining nodes are checked with; there once a node has joined by one. The signatures in it are its controller's.
@@ -61,7 +101,7 @@ drop_outdated_trust() {
 
 # Keys by which Secrets lie in etcd, one a line for each Secret that is not under the one that encrypts now. What is encrypted begins with the name.
 under_other_keys() {
-  etcdctl_at "$ETCD_ENDPOINTS" get /registry/secrets/ --prefix --print-value-only | grep -aoE '^k8s:enc:secretbox:v1:key-[0-9]+:' | grep -vxF "k8s:enc:secretbox:v1:$ENCRYPTS:" || true # none is an answer
+  etcdctl_at "$ETCD_ENDPOINTS" get /registry/secrets/ --prefix --print-value-only | grep -aoE '^k8s:enc:secretbox:v1:key-[0-9]+(-seed-[0-9]+)?:' | grep -vxF "k8s:enc:secretbox:v1:$ENCRYPTS:" || true # none is an answer
 }
 # An API server writes a Secret anew when it was read by another key than the first one, though nothing in it changes. Those that somebody
 # else changes meanwhile are refused as outdated, and have been written by him.
@@ -81,10 +121,10 @@ encrypt_again() {
 main() {
   own
   if rotated kubernetes; then
-    wait_for 180 "the CA of this step in kube-root-ca.crt of every namespace" pods_know_the_ca
+    await_pods
     tell_cluster_info
   fi
   if rotated kubernetes || rotated front-proxy; then tell_extension_servers; fi
-  if rotated encryption; then encrypt_again; fi
+  if [[ -n $ENCRYPTS ]] && { rotated encryption || rotated seed; }; then encrypt_again; fi
   finish
 }

@@ -19,7 +19,7 @@ unset values
 source "$here/lib.sh"
 # shellcheck disable=SC2034 # read by end_unheard
 SESSION=$(session)
-# lib.sh, the phase, and what the phase sources: as stacks/phases.py sums them up.
+# lib.sh, the phase, and what the phase sources: as stacks/phases/scripts.py sums them up.
 sum_of() {
   local sourced
   # shellcheck disable=SC2016 # the very text of the phase

@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # An update of a node that serves, as its workload sees it: marked while it lasts, and where it would end or endanger containers the node's pods
-# are evicted first. By the node's own kubelet identity, so no machine holds a credential for another one. Only definitions; phases source it.
+# are evicted first. By the node's own kubelet identity, so no machine holds a credential for another one. Only definitions; phases source it, and cluster-reader.sh.
 # On the Node: kube-ha.io/updating says what is under way. kube-ha.io/cordoned: the cordon is ours, and whoever ends the update takes it away, also after
 #   a run that was cut off; a cordon without it is somebody else's and stays. kube-ha.io/drain holds rollout.drain as "when seconds grace" (wave.sh writes it).
+#   It decides about this node's own update alone, and what is not of that form is not read: a master that tries evictions on others has DRAIN of its own values.
 NODE_JSON=$STATE/node.json
 USUAL_DRAIN="auto 300 -" # of a Node that says nothing
 
@@ -56,7 +57,7 @@ refused() { # refused ANSWER: what the API says, in a line; always fails
   printf 'HTTP %s %s\n' "${1##*$'\n'}" "$(say_why "${1%$'\n'*}")"
   return 1
 }
-say_why() { jq -r '[.message, .details.causes[]?.message] | map(select(. != null)) | join(" ")' <<<"$1" 2>/dev/null | tr '\n' ' ' | cut -c 1-300; }
+say_why() { jq -r "$CLEAN"'[.message, .details.causes[]?.message] | map(select(. != null)) | join(" ") | said(300)' <<<"$1" 2>/dev/null || true; } # no JSON: the status tells
 
 see_node() {
   local answer
@@ -70,7 +71,14 @@ see_node() {
 put_quietly() { (umask 077 && cat >"$1"); } # what was seen is no change of the machine
 node_says() { jq -r "$1" "$NODE_JSON"; }
 node_exists() { [[ $(node_says '.metadata.name // ""') == "$NODE" ]]; }
-drain_settings() { node_says ".metadata.annotations[\"kube-ha.io/drain\"] // \"$USUAL_DRAIN\""; }
+drain_settings() {
+  local said=${DRAIN:-}
+  if [[ -z $said ]]; then
+    said=$(node_rows drain <"$NODE_JSON")
+    said=${said#*|}
+  fi
+  printf '%s\n' "${said:-$USUAL_DRAIN}"
+}
 
 # A status from before the kubelet's start is that of the old one; both times are of this machine's clock.
 ready_again() {
@@ -98,9 +106,10 @@ own_pods() {
   local answer
   answer=$(own_api 30 GET "/api/v1/pods?fieldSelector=spec.nodeName%3D$NODE")
   if [[ ${answer##*$'\n'} != 200 ]]; then refused "$answer"; fi
-  jq -r '.items[] | select(.metadata.annotations["kubernetes.io/config.mirror"] == null and .status.phase != "Succeeded" and .status.phase != "Failed")
+  jq -r "$CLEAN"'.items[] | select(.metadata.annotations["kubernetes.io/config.mirror"] == null and .status.phase != "Succeeded" and .status.phase != "Failed")
     | [.metadata.ownerReferences[]? | select(.controller == true) | .kind] as $owner | select($owner != ["DaemonSet"])
-    | "\(.metadata.namespace) \(.metadata.name) \(.metadata.uid) \(.spec.terminationGracePeriodSeconds // 30) \($owner != []) \(.metadata.deletionTimestamp != null)"' <<<"${answer%$'\n'*}"
+    | [(.metadata.namespace, .metadata.name | only("[a-z0-9]([a-z0-9.-]*[a-z0-9])?")), (.metadata.uid | only("[A-Za-z0-9-]+")), (.spec.terminationGracePeriodSeconds // 30 | whole),
+       $owner != [], .metadata.deletionTimestamp != null] | select(index("") == null) | map(tostring) | join(" ")' <<<"${answer%$'\n'*}"
 }
 
 # evict_pod NAMESPACE NAME UID GRACE [QUERY]: says why not.

@@ -7,6 +7,8 @@
 #   HOLD (1: no further), STALL_S, IDLE_S (as of nodes.sh), NETWORK (1: nodes become Ready); of gate 0 DRAIN ("when seconds grace"), VERSIONS (words "kubelet=1.36.3"), OS (the word that packages of the operating system are brought up to date for; may be empty).
 # shellcheck source=membership.sh disable=SC2154 # here: the folder of run.sh
 source "$here/membership.sh"
+# shellcheck source=cluster-reader.sh
+source "$here/cluster-reader.sh"
 # shellcheck source=update.sh
 source "$here/update.sh"
 KEYS=/run/kube-ha-wave # of the administrator, while evictions are tried
@@ -72,9 +74,9 @@ await_wave() {
 judge() { # judge FAILED EARLIER: ends the rollout where the plan says so
   local name bad=$1 total
   if [[ -z $(awk NF <<<"$bad") ]]; then return; fi
-  for name in $(names_of "$bad"); do
+  while read -r name; do
     if [[ " $CRITICAL " == *" $name "* ]]; then die "wave $WAVE: the critical node $(grep -F " $name " <<<"$bad" | cut -d' ' -f2-)" "mend it, then run pulumi up again; no further wave has begun"; fi
-  done
+  done < <(names_of "$bad")
   total=$(($(count_of "$bad") + $(count_of "$2")))
   if ((total > BUDGET)); then
     die "wave $WAVE: $total failed, $BUDGET may: $(listed "$(printf '%s\n%s\n' "$bad" "$2" | awk NF | cut -d' ' -f2-)")" "mend what the failed commands name, then run pulumi up again: it goes on with these nodes; no further wave has begun"
@@ -107,12 +109,12 @@ in_window() {
 # Nodes read on themselves how to drain; without a word it is what update.sh says.
 tell_drain() {
   local rows names
-  rows=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{"|"}{.metadata.annotations.kube-ha\.io/drain}{"\n"}{end}')
+  rows=$(read_nodes drain)
   names=$(awk -F'|' -v said="$DRAIN" -v usual="$USUAL_DRAIN" 'NR == FNR {split($0, row, " "); want[row[1]] = 1; next} $1 in want && ($2 == "" ? usual : $2) != said {print $1}' <(WANTED=${LATER:-} wanted_table) <(printf '%s\n' "$rows"))
   if [[ -z $names ]]; then return; fi
   # kubectl wants what it writes behind the names.
   # shellcheck disable=SC2016 # of the inner shell
-  xargs -n 200 sh -c 'said=$0; exec kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s annotate --overwrite node "$@" "kube-ha.io/drain=$said"' "$DRAIN" <<<"$names" >/dev/null
+  xargs -n 200 sh -c 'said=$0; exec kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 10s annotate --overwrite -- node "$@" "kube-ha.io/drain=$said"' "$DRAIN" <<<"$names" >/dev/null
   changes=$((changes + 1))
 }
 
@@ -122,8 +124,8 @@ to_drain() {
   read -r when _ <<<"$DRAIN"
   if [[ $when == never ]]; then return; fi
   unfinished=$(standing "${LATER:-}" | awk '{print $2}')
-  table=$(kubectl_admin get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{" "}{.status.nodeInfo.kubeletVersion}{" "}{.status.nodeInfo.containerRuntimeVersion}{" "}{.metadata.annotations.kube-ha\.io/os}{"\n"}{end}')
-  awk -v when="$when" -v versions="$VERSIONS" -v os="$OS" '
+  table=$(read_nodes kubelet runtime os)
+  awk -F'|' -v when="$when" -v versions="$VERSIONS" -v os="$OS" '
     function minor(text) {sub(/^.*[\/v=]/, "", text); split(text, part, "."); return part[1] "." part[2]}
     BEGIN {split(versions, wanted, " "); kubelet = minor(wanted[1]); containerd = minor(wanted[2])}
     NR == FNR {unfinished[$1] = 1; next}
@@ -159,7 +161,7 @@ take_keys() {
 blockers() { # blockers NAMES: lines "on NODE: POD (REASON)", of several nodes at a time
   local name pids=() pid
   rm -f "$KEYS"/*.blocked
-  for name in $1; do
+  while read -r name; do
     # shellcheck disable=SC2030 # of this one node
     (
       NODE=$name IDENTITY=$KEYS/admin.pem NODE_JSON=$KEYS/$name.json
@@ -170,7 +172,7 @@ blockers() { # blockers NAMES: lines "on NODE: POD (REASON)", of several nodes a
       for pid in "${pids[@]}"; do wait "$pid"; done
       pids=()
     fi
-  done
+  done <<<"$1"
   for pid in "${pids[@]}"; do wait "$pid"; done
   cat "$KEYS"/*.blocked
 }

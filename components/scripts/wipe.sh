@@ -39,8 +39,8 @@ end_everything() (
   if [[ -e $ROOT/etc/systemd/system/kube-ha-approver.service ]]; then systemctl disable -q --now kube-ha-approver 2>/dev/null; fi
   if [[ -e $ROOT/etc/systemd/system/kube-ha-resume.service ]]; then systemctl disable -q --now kube-ha-resume 2>/dev/null; fi
   if lone_proxy; then systemctl disable -q --now haproxy 2>/dev/null; fi
-  for unit in kubelet kube-ha-backup.timer etcd haproxy; do
-    if [[ $unit == etcd || $unit == kube-ha-backup.timer ]] || in_kubernetes; then systemctl disable -q --now "$unit" 2>/dev/null; fi
+  for unit in kubelet kube-ha-backup.timer kube-ha-etcd-guard.timer etcd haproxy; do
+    if [[ $unit == *etcd* || $unit == kube-ha-backup.timer ]] || in_kubernetes; then systemctl disable -q --now "$unit" 2>/dev/null; fi
   done
   if in_kubernetes; then
     end_containers
@@ -113,7 +113,7 @@ quiet() {
 # Nothing on this machine can act as the node any more, and nothing is taken for done: kubeconfigs, the kubelet's certificate, static pods, marks.
 forget_identity() {
   local path
-  for path in "$ROOT"/etc/kubernetes/*.conf "$ROOT"/etc/kubernetes/{manifests,tmp}/* "$ROOT"/var/lib/kubelet/pki/kubelet-{client,server}* "$STATE"/*.sum "$STATE/static-pods.sums" "$HOME_DIR"/aside{,.removed}; do
+  for path in "$ROOT"/etc/kubernetes/*.conf "$ROOT"/etc/kubernetes/{manifests,tmp}/* "$ROOT"/var/lib/kubelet/pki/kubelet-{client,server}* "$STATE"/*.sum "$STATE/static-pods.sums" "$HOME_DIR"/aside{,.removed} "$ROOT"/etc/systemd/system/{,multi-user.target.wants/}kube-ha-put-back.service; do
     if [[ -e $path || -L $path ]]; then
       rm -rf "$path"
       changes=$((changes + 1))
@@ -142,8 +142,9 @@ remove_files() (
   if lone_proxy; then rm -f "$ROOT/etc/haproxy/haproxy.cfg"; fi
   forget_vip
   forget_ingress
-  rm -rf "$ROOT"/etc/{kubernetes,kube-ha} "$ROOT"/etc/systemd/system/{etcd.service,kube-ha-backup.service,kube-ha-backup.timer,kube-ha-resume.service,kube-ha-approver.service} "$ROOT"/etc/sysctl.d/90-kube-ha.conf \
+  rm -rf "$ROOT"/etc/{kubernetes,kube-ha} "$ROOT"/etc/systemd/system/{etcd.service,kube-ha-backup.service,kube-ha-backup.timer,kube-ha-etcd-guard.service,kube-ha-etcd-guard.timer,kube-ha-resume.service,kube-ha-approver.service} "$ROOT"/etc/sysctl.d/90-kube-ha.conf \
     "$ROOT"/etc/modules-load.d/kube-ha.conf "$ROOT"/usr/local/bin/{etcd,etcdctl,etcdutl}
+  if [[ -f $STATE/etcd.account ]]; then userdel etcd; fi
   find "$HOME_DIR" -mindepth 1 ! -path "$STATE" ! -path "$STATE/owner" -delete 2>/dev/null # last of all: by what is in it a run that was cut off goes on
   systemctl daemon-reload
   true

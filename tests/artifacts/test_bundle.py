@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from artifacts import bundle, oci, registry, sources
+from artifacts import bundle, oci, pins, registry, sources
 from artifacts.build import host_arch
 from artifacts.download import Upstream as Where
 from artifacts.lock import HERE, Lock, read
@@ -64,6 +64,7 @@ def releases(upstream: Upstream) -> Upstream:
 def run(releases: Upstream, images: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """python -m artifacts.bundle with a cache of its own; gives the exit code."""
     monkeypatch.setenv("KUBE_HA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(pins, "FILE", tmp_path / "pins.json")
 
     def main(*arguments: str) -> int:
         where = ("--mirror", releases.url, "--registry", images, "--source", "download")
@@ -225,3 +226,74 @@ def test_hosts_that_do_not_answer_are_built_and_others_downloaded(
     built = {name for name, origin in origins.items() if origin == "built"}
     assert built == {"etcd", "containerd", "runc", "cni-plugins"}
     assert set(sources.origins(LOCK, "build", where).values()) == {"built"}
+
+
+def test_what_upstream_gave_is_pinned_once_and_another_release_of_that_name_is_refused(
+    run: Run, releases: Upstream, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "pins.json"
+    assert run() == 0
+    assert not file.exists(), "only where it was asked for"
+    assert run("--record") == 0
+    capsys.readouterr()
+    manifest = json.loads((Path(_made(run, capsys)) / "manifest.json").read_text())
+    kept = pins.read(file)
+    assert dict(kept.files) == {url: entry["sha256"] for url, entry in manifest["files"].items()}
+    assert {arch: dict(listed) for arch, listed in kept.images.items()} == {
+        ARCH: manifest["images"]
+    }
+    before = file.read_bytes()
+    assert run("--record") == 0
+    assert file.read_bytes() == before
+
+    shutil.rmtree(tmp_path / "cache")  # another computer, later; the tag was moved meanwhile
+    kubelet = next(file for file in LOCK.files if file.name == "kubelet")
+    path, sums = (url.removeprefix("https://") for url in (kubelet.url, kubelet.published))
+    del releases.files[sums]
+    releases.publish(path, b"another kubelet", checksum_at=sums, lists="kubelet")
+    capsys.readouterr()
+    for words in ((), ("--record",), ("--link", str(tmp_path / "link"))):
+        assert run(*words) == 1
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert f"{kubelet.url} is {hashlib.sha256(b'another kubelet').hexdigest()}" in said.err
+        assert "find out who published what" in said.err
+    assert file.read_bytes() == before
+    assert not (tmp_path / "link").exists()
+
+
+def _made(run: Run, capsys: pytest.CaptureFixture[str]) -> str:
+    assert run() == 0
+    return capsys.readouterr().out.strip()
+
+
+def test_an_image_of_another_digest_is_refused_and_what_was_built_here_is_no_pin() -> None:
+    names = {"registry.k8s.io/pause:3": "pause", "https://x/etcd": "etcd", "https://x/runc": "runc"}
+    manifest = {
+        "arch": "arm64",
+        "files": {"https://x/etcd": {"sha256": "e1"}, "https://x/runc": {"sha256": "r1"}},
+        "images": {"registry.k8s.io/pause:3": "sha256:p1"},
+        "origin": {"pause": "downloaded", "etcd": "built", "runc": "downloaded"},
+    }
+    found = pins.of_bundle(manifest, names)
+    assert dict(found.files) == {"https://x/runc": "r1"}
+    assert found.images == {"arm64": {"registry.k8s.io/pause:3": "sha256:p1"}}
+    old = pins.Pins(
+        files={"https://x/etcd": "other"},
+        images={"arm64": {"registry.k8s.io/pause:3": "sha256:p0"}},
+    )
+    assert pins.differences(old, found) == [
+        "registry.k8s.io/pause:3 (arm64) is sha256:p1, pinned is sha256:p0"
+    ]
+    assert pins.differences(pins.Pins(images={"amd64": old.images["arm64"]}), found) == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"files": [], "images": {}}', "<<<<<<< ours"])
+def test_pins_that_cannot_be_read_are_an_error_and_not_none(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "pins.json"
+    file.write_text(text)
+    with pytest.raises(pins.PinError, match=r"cannot be read .* git checkout"):
+        pins.read(file)
+    with pytest.raises(pins.PinError):
+        pins.record(pins.Pins(), file)
+    assert file.read_text() == text

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from components.machines import host_keys
-from stacks.files import cloud_init
+from stacks.render import cloud_init
 from tests.e2e import lab
 from tests.e2e.lab import shell
 

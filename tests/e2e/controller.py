@@ -10,7 +10,7 @@ from pathlib import Path
 
 from artifacts import build, bundle, oci
 from artifacts.lock import Module
-from stacks import versions
+from stacks.releases import versions
 from tests.e2e import config, history, lab
 from tests.e2e.history import Seen
 from tests.e2e.load import Client, Keys

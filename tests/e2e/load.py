@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 
 from tests.e2e import history, members
-from tests.e2e.history import Seen
+from tests.e2e.history import Attempt, Seen
 from tests.e2e.lab import ROOT
 from tests.e2e.node import Node
 from tests.e2e.stack import Stack
@@ -184,6 +184,10 @@ class Load:
             place: history.seen(history.attempts(client.lines))
             for place, client in self._counting.items()
         }
+
+    def attempts(self) -> dict[str, list[Attempt]]:
+        """Each of them, by client."""
+        return {place: history.attempts(client.lines) for place, client in self._counting.items()}
 
     def assert_unharmed(self, *, longest_gap_ms: int | None = None) -> None:
         """Nothing acknowledged was lost, nothing went back, a retry always helped, etcd was safe at every moment."""

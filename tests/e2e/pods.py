@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from stacks import versions
+from stacks.releases import versions
 from tests.e2e import config
 from tests.e2e.stack import Stack
 from tests.e2e.waiting import wait_for

@@ -95,6 +95,10 @@ def test_an_add_that_failed_goes_on_a_week_later(cluster: Stack) -> None:
     assert_up_changes_nothing(cluster)
 
 
+def test_no_token_outlives_the_list_of_nodes(cluster: Stack) -> None:
+    assert _join_tokens(cluster) == []
+
+
 def _join_tokens(stack: Stack) -> list[str]:
     """Secrets by which nodes may join, as kubectl names them."""
     kind = "--field-selector=type=bootstrap.kubernetes.io/token"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks import versions
+from stacks.releases import versions
 from tests.e2e import config
 from tests.e2e.assertions import assert_up_changes_nothing
 from tests.e2e.lab import ROOT, LabError

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from operations.hints import RAISE
+from operations.observe.hints import RAISE
 from tests.e2e import config
 from tests.e2e.assertions import assert_up_changes_nothing
 from tests.e2e.lab import ROOT

@@ -53,7 +53,9 @@ def test_the_timers_snapshot_is_in_the_store_and_nothing_tells_the_secret(
 ) -> None:
     node = stack.node("master-1")
     node.run("systemctl start kube-ha-backup.service")
-    assert [name.endswith(("-schedule.db.enc", ".sha256")) for name in server.objects] == [True] * 2
+    assert [name.endswith(("-schedule.db.gz.enc", ".sha256")) for name in server.objects] == [
+        True
+    ] * 2
     folder = f"lab/{stack.lab}-{stack.output('clusterId')}/"
     assert all(name.startswith(folder) for name in server.objects)
     assert node.run("stat -c %a /etc/kube-ha/etcd/store.key").strip() == "600"

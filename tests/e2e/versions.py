@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import yaml
 
+from artifacts import bundle
+from artifacts.build import host_arch
+from artifacts.download import Upstream
+from artifacts.lock import read
 from tests.e2e import lab
 from tests.e2e.config import Config
 from tests.e2e.lab import ROOT
@@ -19,11 +24,33 @@ _LINK = ".local/bundle-upgrades"
 _COLD_S = 3600
 
 
-def with_older_ones(config: Config, subnet: str) -> Config:
-    """The config with a mirror that has older versions too; makes its bundle where it is not there."""
+def needed_by(story: Path) -> bool:
+    """Whether the file of a story asks for the bundle of other versions."""
+    return "with_older_ones(" in story.read_text()
+
+
+def is_made() -> bool:
+    """Whether that bundle lies in the cache."""
+    also = [(name, version) for name, _, version in (word.partition("=") for word in _ALSO)]
+    order = bundle.Order(
+        lock=read(None, host_arch(), also=also),
+        source="auto",
+        upstream=Upstream(),
+        cache=bundle.cache_folder(),
+    )
+    return (order.cache / "bundle" / bundle.key(order) / "manifest.json").exists()
+
+
+def make() -> None:
+    """Make it and link it; seconds where it lies in the cache, half an hour where all has to be built."""
     words = [word for version in _ALSO for word in ("--also", version)]
     command = [sys.executable, "-m", "artifacts.bundle", *words, "--link", _LINK]
     lab.shell(command, timeout_s=_COLD_S)
+
+
+def with_older_ones(config: Config, subnet: str) -> Config:
+    """The config with a mirror that has older versions too."""
+    make()
     assert (ROOT / _LINK / "manifest.json").exists()
     mirror = f"{subnet.rpartition('.')[0]}.2"
     config["mirror"] = {

@@ -32,7 +32,7 @@ _KEYS = (
 
 def broken(dice: Dice, raw: dict[str, object]) -> None:
     """Replace, take out, double or add something."""
-    place = dice.one_of(list(_places(raw)))
+    place = dice.one_of(list(places(raw)))
     how = dice.below(5)
     junk = copy.deepcopy(dice.one_of(_JUNK))
     at, key = place
@@ -50,13 +50,13 @@ def broken(dice: Dice, raw: dict[str, object]) -> None:
             at.append(copy.deepcopy(at[key]) if how == 2 else junk)
 
 
-def _places(value: object) -> Iterator[tuple[dict[object, object] | list[object], object]]:
+def places(value: object) -> Iterator[tuple[dict[object, object] | list[object], object]]:
     """Every key and index of a config, with what it is in."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield value, key
-            yield from _places(item)
+            yield from places(item)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield value, index
-            yield from _places(item)
+            yield from places(item)

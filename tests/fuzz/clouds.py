@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stacks.cloud_settings import AwsSpec, GcpSpec
+from stacks.config.clouds import AwsSpec, GcpSpec
 from tests.fuzz import draws
 from tests.fuzz.dice import Dice
 

@@ -8,9 +8,14 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from stacks import spec, versions
-from stacks.plan import Plan, plan
-from stacks.spec import Spec, SpecError, load
+from stacks.cluster.plan import Plan
+from stacks.cluster.resolve import plan
+from stacks.config import cluster, machines
+from stacks.config import pools as config_pools
+from stacks.config.problems import SpecError
+from stacks.config.spec import Spec
+from stacks.load import load
+from stacks.releases import versions
 from tests.fuzz import breakage, clouds, draws
 from tests.fuzz.dice import Dice
 from tests.unit.configs import host_key
@@ -45,7 +50,7 @@ def right(dice: Dice) -> Config:
     pools = _pools(dice, provider)
     raw: Config = {
         "cluster": draws.section(
-            dice, spec.ClusterSpec, without=("name", "kubernetes", *versions.COMPONENTS)
+            dice, cluster.ClusterSpec, without=("name", "kubernetes", *versions.COMPONENTS)
         )
         | {"name": "dev", **chosen_versions(dice)},
         "machines": _machines(dice, provider),
@@ -125,15 +130,15 @@ def _machines(dice: Dice, provider: str) -> dict[str, object]:
         return clouds.machines(dice, provider)
     others = ("provider", "lab", "ssh", "gcp", "aws")
     if provider == "lab":
-        own = draws.section(dice, spec.MachinesSpec, without=others)
+        own = draws.section(dice, machines.MachinesSpec, without=others)
         return {**own, "provider": "lab", "lab": {"subnet": "10.92.0.0/20"}}
     keys = ("privateKeyFile", "agent", "insecureIgnoreHostKey")
-    own = draws.section(dice, spec.MachinesSpec, without=others)
-    ssh = draws.section(dice, spec.SshSpec, without=keys, often=25)
+    own = draws.section(dice, machines.MachinesSpec, without=others)
+    ssh = draws.section(dice, machines.SshSpec, without=keys, often=25)
     ssh |= (
         {"agent": True}
         if dice.chance(70)
-        else {"privateKeyFile": draws.field(dice, spec.SshSpec, keys[0])}
+        else {"privateKeyFile": draws.field(dice, machines.SshSpec, keys[0])}
     )
     if dice.chance(40):
         ssh["insecureIgnoreHostKey"] = True
@@ -171,7 +176,7 @@ def _pool(
     dice: Dice, place: int, name: str, roles: tuple[str, ...], count: int, provider: str
 ) -> dict[str, object]:
     marks = ("labels", "taints") if roles in (("etcd",), ("loadbalancer",)) else ()
-    pool = draws.section(dice, spec.PoolSpec, without=TOPOLOGY | set(marks))
+    pool = draws.section(dice, config_pools.PoolSpec, without=TOPOLOGY | set(marks))
     pool["roles"] = list(roles)
     if provider in ("gcp", "aws"):
         pool |= {"count": count, "addressOffset": 10 + 70 * place}
@@ -197,7 +202,7 @@ def host(place: int, pool: str, number: int) -> dict[str, object]:
 def _host(dice: Dice, place: int, pool: str, number: int) -> dict[str, object]:
     own = host(place, pool, number)
     if dice.chance(10):
-        own |= draws.section(dice, spec.HostSpec, without=own, often=30)
+        own |= draws.section(dice, config_pools.HostSpec, without=own, often=30)
     return own
 
 
@@ -210,7 +215,7 @@ def exceptions(dice: Dice, pools: Pools) -> dict[str, object]:
     ]
     edge = {"edge-1": {"state": dice.one_of(("maintenance", "lost", "removed"))}}
     return (edge if "edge" in pools and dice.chance(30) else {}) | {
-        dice.one_of(names or ["none-1"]): draws.section(dice, spec.NodeSpec, often=60)
+        dice.one_of(names or ["none-1"]): draws.section(dice, config_pools.NodeSpec, often=60)
         for _ in range(2)
     }
 

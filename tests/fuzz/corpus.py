@@ -12,7 +12,8 @@ import string
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from stacks import refusals, versions
+from stacks.checks import refusals
+from stacks.releases import versions
 from tests.unit.certificate import certificate
 from tests.unit.configs import host_key
 

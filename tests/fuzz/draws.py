@@ -11,10 +11,11 @@ from annotated_types import Ge, Le
 from pydantic import AfterValidator
 from pydantic.fields import FieldInfo
 
-from stacks import refusals
-from stacks.fields import Section
+from stacks.checks import refusals
+from stacks.config.fields import Section
 from tests.fuzz.corpus import accepted
 from tests.fuzz.dice import Dice
+from tests.unit.flags import SWITCHABLE, TEXT_FLAGS
 
 Draw = Callable[[Dice], object]
 Model = type[Section]
@@ -157,13 +158,15 @@ def _policy(dice: Dice, _: Draw) -> object:
 
 def _allow(dice: Dice, _: Draw) -> object:
     return [
-        f"{dice.one_of(tuple(refusals.ALLOWABLE))}/{dice.one_of(('*', 'worker', 'worker-1'))}"
+        f"{dice.one_of(tuple(refusals.ALLOWABLE))}/{dice.one_of(('worker-2', 'worker', 'worker-1'))}"
         for _ in range(dice.between(1, 4))
     ]
 
 
 def _plugins(dice: Dice, by_type: Draw) -> object:
     named = by_type(dice)
+    if named is None:
+        return None
     assert isinstance(named, list)
     return named if dice.chance(5) else ["NodeRestriction", *named]
 
@@ -178,6 +181,16 @@ def _one_worker(dice: Dice, _: Draw) -> object:
 
 def _one_pool(dice: Dice, _: Draw) -> object:
     return [dice.one_of(("worker", "gpu", "x"))]
+
+
+def _node_port(dice: Dice, by_type: Draw) -> object:
+    return dice.between(30000, 32767) if dice.chance(90) else by_type(dice)
+
+
+def _zones(dice: Dice, by_type: Draw) -> object:
+    """Those that pools of clouds are in most often (clouds.py)."""
+    known = ["europe-west3-a", "eu-central-1a"]
+    return [dice.one_of(known)] if dice.chance(90) else by_type(dice)
 
 
 def _free_address(dice: Dice, _: Draw) -> object:
@@ -216,14 +229,39 @@ def _manifests(dice: Dice, _: Draw) -> object:
     return list(listed[first : first + dice.between(1, 2)])
 
 
+def _flags(dice: Dice, by_type: Draw) -> object:
+    """Flags that there are most often, with texts of any kind."""
+    named = by_type(dice)
+    assert isinstance(named, dict)
+    if dice.chance(5):
+        return named
+    return dict(zip(TEXT_FLAGS[dice.below(6) :], named.values(), strict=False))
+
+
+def _verbose(dice: Dice, by_type: Draw) -> object:
+    return by_type(dice) if dice.chance(5) else {"v": str(dice.below(10))}
+
+
+def _gates(dice: Dice, by_type: Draw) -> object:
+    if dice.chance(5):
+        return by_type(dice)
+    return {dice.one_of(SWITCHABLE): dice.chance(50) for _ in range(dice.between(1, 3))}
+
+
 # Where the type alone says too little for a value that is often accepted.
 _BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
     ("AddonSpec", "manifests"): _manifests,
     ("AuditSpec", "policy"): _policy,
     ("ControlPlaneSpec", "admission_plugins"): _plugins,
+    ("ControlPlaneSpec", "api_server_args"): _flags,
+    ("ControlPlaneSpec", "controller_manager_args"): _verbose,
+    ("ControlPlaneSpec", "feature_gates"): _gates,
+    ("ControlPlaneSpec", "scheduler_args"): _verbose,
+    ("KubeletSpec", "feature_gates"): _gates,
     ("DnsZoneSpec", "domain"): _domain,
     ("EtcdDoorSpec", "pools"): _one_pool,
     ("IngressSpec", "hosts"): _hosts,
+    ("IngressSpec", "node_port"): _node_port,
     ("IngressSpec", "pools"): _one_pool,
     ("NodeSpec", "state"): _state,
     ("Spec", "allow"): _allow,
@@ -231,6 +269,7 @@ _BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
     ("VipSpec", "subnet"): _subnet_of_all,
     ("NodeGroupSpec", "nodes"): _one_worker,
     ("NodeGroupSpec", "pools"): _one_pool,
+    ("NodeGroupSpec", "zones"): _zones,
     ("CanarySpec", "nodes"): _one_worker,
     ("RolloutSpec", "critical"): _one_worker,
     ("RolloutSpec", "canary"): _canary,

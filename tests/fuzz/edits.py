@@ -7,8 +7,11 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from stacks import refusals, spec, versions
-from stacks.spec import Spec
+from stacks.checks import refusals
+from stacks.config import cluster as config_cluster
+from stacks.config import pools as config_pools
+from stacks.config.spec import Spec
+from stacks.releases import versions
 from tests.fuzz import breakage, clusters, draws
 from tests.fuzz.clusters import Config
 from tests.fuzz.dice import Dice
@@ -36,7 +39,13 @@ def applied(dice: Dice, raw: Config) -> None:
     if dice.chance(5):
         breakage.broken(dice, raw)
     if dice.chance(40):
-        raw["allow"] = [f"{kind}/*" for kind in refusals.ALLOWABLE]
+        raw["allow"] = [f"{kind}/{word}" for kind in refusals.ALLOWABLE for word in _subjects(raw)]
+
+
+def _subjects(raw: Config) -> list[str]:
+    """What most refusals are about: pools, the first nodes of each, all workers, backends."""
+    nodes = [f"{name}-{number}" for name in pools(raw) for number in range(1, 8)]
+    return [*pools(raw), *nodes, "all.workers", "vxlan", "host-gw"]
 
 
 def reorder(raw: Config) -> None:
@@ -115,14 +124,14 @@ def _other_settings(dice: Dice, raw: Config) -> None:
 def _marks(dice: Dice, raw: Config) -> None:
     pool = pools(raw)[dice.one_of(list(pools(raw)))]
     if pool["roles"] not in (["etcd"], ["loadbalancer"]):
-        pool |= draws.section(dice, spec.PoolSpec, without=clusters.TOPOLOGY, often=40)
+        pool |= draws.section(dice, config_pools.PoolSpec, without=clusters.TOPOLOGY, often=40)
 
 
 def _another_host(dice: Dice, raw: Config) -> None:
     """Way of login, zone, even address and key of one machine."""
     for pool in pools(raw).values():
         if pool.get("hosts") and dice.chance(50):
-            own = draws.section(dice, spec.HostSpec, without=("name", "address"), often=30)
+            own = draws.section(dice, config_pools.HostSpec, without=("name", "address"), often=30)
             dice.one_of(hosts(pool)).update(own)
             return
 
@@ -131,7 +140,7 @@ def _cluster(dice: Dice, raw: Config) -> None:
     cluster = raw["cluster"]
     assert isinstance(cluster, dict)
     own = ("name", "kubernetes", *versions.COMPONENTS)
-    cluster |= draws.section(dice, spec.ClusterSpec, without=own, often=20)
+    cluster |= draws.section(dice, config_cluster.ClusterSpec, without=own, often=20)
 
 
 def _other_versions(dice: Dice, raw: Config) -> None:

@@ -9,7 +9,7 @@ from typing import get_args, get_origin
 
 from pydantic import BaseModel
 
-from stacks.spec import Spec
+from stacks.config.spec import Spec
 
 # As problems.dotted writes them: words, other keys in quotes, indices.
 _PART = re.compile(

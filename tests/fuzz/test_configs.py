@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from pydantic import BaseModel
 
-from stacks.plan import plan
-from stacks.spec import Spec, SpecError, load
+from stacks.config.problems import SpecError
+from stacks.config.spec import Spec
+from stacks.load import load, planned
 from tests.fuzz import clusters, invariants
 from tests.fuzz.clusters import Config, configs
 from tests.fuzz.counted import counted
@@ -28,7 +29,7 @@ def test_any_config_is_refused_with_its_problems_or_planned(examples: int) -> No
     @given(configs())
     def each(raw: Config) -> None:
         try:
-            made = plan(load(raw, read_keys=False))
+            made = planned(load(raw, read_keys=False))
         except SpecError as error:
             invariants.of_problems(error.problems, raw)
             seen["refused"] += 1

@@ -8,11 +8,12 @@ from collections import Counter
 import pytest
 from hypothesis import given, reject
 
-from stacks import memory
-from stacks.memory import Memory
-from stacks.plan import Plan, plan
-from stacks.spec import SpecError, load
-from stacks.transition import TransitionError
+from stacks import load
+from stacks.cluster.plan import Plan
+from stacks.config.problems import SpecError
+from stacks.edits import memory
+from stacks.edits.memory import Memory
+from stacks.edits.transition import TransitionError
 from tests.fuzz import edits, invariants
 from tests.fuzz.clusters import Config
 from tests.fuzz.counted import counted
@@ -53,7 +54,7 @@ def outcome(before: Memory, raw: Config, edited: Config) -> str:
 
 
 def planned(raw: Config) -> Plan:
-    return plan(load(raw, read_keys=False))
+    return load.planned(load.load(raw, read_keys=False))
 
 
 def remembered(made: Plan) -> Memory:

@@ -9,8 +9,9 @@ from itertools import islice
 import pytest
 import yaml
 
-from stacks import desired
-from stacks.files import yaml_text
+from stacks.phases import system_addons
+from stacks.phases.master import of_master
+from stacks.render import yaml_text
 from tests.fuzz import clusters, quick
 
 CONFIGS = 25  # PyYAML's own reader takes its time
@@ -30,9 +31,9 @@ def test_the_quick_text_holds_the_data_of_the_real_one(monkeypatch: pytest.Monke
     monkeypatch.setattr(yaml, "dump_all", spy)
     monkeypatch.setattr(yaml_text, "written", yaml_text.written.__wrapped__)  # every time
     for made in plans:
-        desired.addons(made)
+        system_addons.addons(made)
         for node in made.masters:
-            desired.of_master(made, node)
+            of_master(made, node)
     assert len(written) > CONFIGS * 4
     for documents, text in written:
         held = [json.loads(line) for line in quick.dump_all(documents).splitlines()[1::2]]

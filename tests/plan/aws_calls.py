@@ -18,8 +18,8 @@ from moto import mock_aws
 from moto.core.config import DefaultConfig
 from moto.ec2.models import ec2_backends
 
-from lab.toolchain.values import Properties, Value, plain
 from tests.plan import aws_ec2, aws_services
+from toolchain.values import Properties, Value, plain
 
 REGION, ACCOUNT = "eu-central-1", "123456789012"
 # Owners of images that configs name, and the images that they have.

@@ -15,9 +15,9 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import ForwardRef
 
-from lab.toolchain.differences import differences, top
-from lab.toolchain.resources import Difference
-from lab.toolchain.values import Properties, Value, plain
+from toolchain.differences import differences, top
+from toolchain.resources import Difference
+from toolchain.values import Properties, Value, plain
 
 # By type: inputs whose change makes the provider replace the resource (its documentation: "changing this forces a
 # new resource"). Of machines only what is not ignored.

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Protocol
 from unittest import mock
 
-from lab.toolchain.command import inputs as command
-from lab.toolchain.resources import Difference, Kind, Operation, compare
-from lab.toolchain.tls.certificates import LOCALLY_SIGNED, REQUEST, SELF_SIGNED
-from lab.toolchain.tls.keys import PrivateKeyKind
-from lab.toolchain.values import Properties, Secret, Value, encode
 from tests.plan import clouds
+from toolchain.command import inputs as command
+from toolchain.resources import Difference, Kind, Operation, compare
+from toolchain.tls.certificates import LOCALLY_SIGNED, REQUEST, SELF_SIGNED
+from toolchain.tls.keys import PrivateKeyKind
+from toolchain.values import Properties, Secret, Value, encode
 
 COMMAND = "command:remote:Command"
 COPY = "command:remote:CopyToRemote"

@@ -26,10 +26,10 @@ from google.protobuf import empty_pb2
 from pulumi.runtime import mocks
 from pulumi.runtime.proto import engine_pb2, resource_pb2
 
-from lab.toolchain.values import Properties, Secret, Value, decode, encode, plain
 from tests.plan.clouds import is_cloud
 from tests.plan.providers import Cloud, Made
 from tests.plan.registration import Change, MadeToFailError, Resource, Run, step, wanted_of
+from toolchain.values import Properties, Secret, Value, decode, encode, plain
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,14 +78,16 @@ class Engine:
         *,
         failing: Collection[str] = (),
         after: Collection[str] = (),
+        left_out: Collection[str] = (),
     ) -> Run:
         """Run the program and keep what it made, as far as it got.
 
         `config` has the keys of project kube-ha without prefix. Resources named in `failing` fail before they
         are done, and not before those named in `after` are: a gate waits for nodes that it does not depend on.
+        Those in `left_out` stay as they are, as what --target does not name and --exclude names.
         Raises RunError.
         """
-        monitor = _Monitor(self, frozenset(failing), frozenset(after))
+        monitor = _Monitor(self, frozenset(failing), frozenset(after), frozenset(left_out))
         try:
             self._execute(config, monitor)
         finally:
@@ -181,7 +183,13 @@ class _Nothing(mocks.Mocks):
 class _Monitor(mocks.MockMonitor):
     """The monitor's side of the protocol, as the program sees it."""
 
-    def __init__(self, engine: Engine, failing: frozenset[str], after: frozenset[str]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        failing: frozenset[str],
+        after: frozenset[str],
+        left_out: frozenset[str],
+    ) -> None:
         super().__init__(_Nothing())
         self.run = Run()
         self.outputs: Properties = {}
@@ -189,6 +197,7 @@ class _Monitor(mocks.MockMonitor):
         self._engine = engine
         self._failing = failing
         self._after = after
+        self._left_out = left_out
         self._lock = threading.Condition()
 
     def Invoke(  # noqa: N802
@@ -247,6 +256,11 @@ class _Monitor(mocks.MockMonitor):
                 raise AssertionError(f"{urn} is registered twice")
             old = self._engine.resources.get(urn)
         wanted = wanted_of(urn, request)
+        if old is not None and wanted.name in self._left_out:
+            self.run.resources[urn] = old
+            return resource_pb2.RegisterResourceResponse(
+                urn=urn, id=old.id, object=encode(old.outputs)
+            )
         if wanted.name in self._failing:
             self._await_others()
         try:

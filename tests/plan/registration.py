@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 import grpc
 from pulumi.runtime.proto import resource_pb2
 
-from lab.toolchain.values import Properties, Secret, Value, decode, plain
 from tests.plan import providers
 from tests.plan.clouds import is_cloud
+from toolchain.values import Properties, Secret, Value, decode, plain
 
 
 class MadeToFailError(grpc.RpcError):
@@ -138,8 +138,9 @@ def step(
     paths: tuple[str, ...] = ()
     if old is not None:
         fresh = wanted
-        kept = {key: old.inputs[key] for key in wanted.ignores if key in old.inputs}
-        rest = {key: value for key, value in wanted.inputs.items() if key not in wanted.ignores}
+        ignored = {*old.inputs, *wanted.inputs} if "*" in wanted.ignores else wanted.ignores
+        kept = {key: old.inputs[key] for key in ignored if key in old.inputs}
+        rest = {key: value for key, value in wanted.inputs.items() if key not in ignored}
         wanted = replace(wanted, inputs={**rest, **kept})
         found = providers.difference(wanted.type, old.inputs, wanted.inputs, old.outputs)
         triggered = plain(old.trigger) != plain(wanted.trigger)

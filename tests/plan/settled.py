@@ -9,10 +9,12 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from stacks import artifacts, versions
-from stacks.plan import Plan, plan
-from stacks.spec import load
-from stacks.versions import Versions
+from stacks.cluster import artifacts
+from stacks.cluster.plan import Plan
+from stacks.cluster.resolve import plan
+from stacks.load import load
+from stacks.releases import versions
+from stacks.releases.versions import Versions
 from tests.plan.recording import Engine
 from tests.plan.registration import Change, Run
 
@@ -33,7 +35,7 @@ class Stacks:
     def new(self, config: Config) -> Engine:
         """A stack that was never applied, in a checkout that has the bundle for it."""
         wanted = plan(load(config, read_keys=False))
-        self._manifest.write_text(json.dumps({"files": _sums(wanted)}))
+        self._manifest.write_text(json.dumps({"files": _sums(wanted), "images": _digests(wanted)}))
         return Engine(self._folder)
 
     def settled(self, config: Config) -> tuple[Engine, Run]:
@@ -44,6 +46,16 @@ class Stacks:
             self._made[key] = (engine, engine.up(config))
         engine, run = self._made[key]
         return engine.fork(), run
+
+
+def _digests(wanted: Plan) -> dict[str, str]:
+    """By reference, for every set of versions."""
+    refs = {
+        image.ref
+        for sets in _all_versions()
+        for image in artifacts.images(dataclasses.replace(wanted, versions=sets)).values()
+    }
+    return {ref: f"sha256:{hashlib.sha256(ref.encode()).hexdigest()}" for ref in sorted(refs)}
 
 
 def _sums(wanted: Plan) -> dict[str, dict[str, object]]:

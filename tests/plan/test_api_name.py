@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 import pulumi
 import pytest
 
-from lab.toolchain.values import Value, plain
-from stacks import api_name
+from stacks.cluster import api_record
 from tests.plan import clouds as providers
 from tests.plan.graph import Graph
 from tests.plan.recording import Engine, RunError
 from tests.plan.registration import Resource, Run
 from tests.plan.settled import Stacks, assert_changes, assert_exactly
 from tests.unit.configs import aws, gcp, planned
+from toolchain.values import Value, plain
 
 Config = Callable[[Mapping[str, object]], dict[str, object]]
 Edits = Mapping[str, object]
@@ -129,7 +129,7 @@ def test_it_leads_to_the_load_balancer_where_there_is_one(stacks: Stacks) -> Non
 def test_else_by_turns_to_the_masters_at_the_addresses_that_clients_reach(stacks: Stacks) -> None:
     _, run = stacks.settled(gcp(managed(without("gcp"))))
     assert leads_to(run) == MASTERS
-    assert run.named("prod-api-name").value("ttl") == api_name.TTL_S
+    assert run.named("prod-api-name").value("ttl") == api_record.TTL_S
     public = {"machines.gcp.access": "public", "pools.master.count": 1}
     _, run = stacks.settled(gcp(managed(public)))
     assert leads_to(run) == ["198.51.100.7"]
@@ -379,8 +379,8 @@ def test_words_differ_whenever_values_do() -> None:
     for edits in ({}, without("gcp"), {"pools.master.count": 1}, {"pools.master.count": 2, **without("gcp")},
                   {"machines.gcp.apiLoadBalancer": "external"}, {"machines.gcp.access": "public", **without("gcp")}):  # fmt: skip
         plan = planned(gcp(managed(edits)))
-        assert api_name.words(plan) not in seen
-        seen[api_name.words(plan)] = api_name.known(plan)
+        assert api_record.words(plan) not in seen
+        seen[api_record.words(plan)] = api_record.known(plan)
     assert len(set(seen.values())) == len(seen) - 1  # both that only the provider knows are None
 
 

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from lab.toolchain.values import Value
-from stacks import api_name, clouds
+from stacks.cluster import api_record, firewall
 from tests.plan.aws_calls import CREATE, DELETE, UPDATE, Calls, emulated
 from tests.plan.providers import Made
 from tests.plan.recording import Engine
 from tests.plan.settled import Stacks, assert_exactly
 from tests.unit.configs import aws, behind_tunnel, planned
+from toolchain.values import Value
 
 Edits = Mapping[str, object]
 ZONES = tuple(f"eu-central-1{zone}" for zone in "abc")
@@ -166,7 +166,7 @@ def test_the_doors_are_those_of_the_table(stacks: Stacks, account: Calls) -> Non
     begun(stacks, account, {})
     table = {
         f"prod-{rule.to} <- {rule.protocol} {(rule.ports or (-1, -1))[0]} {source}"
-        for rule in clouds.rules(planned(aws()))
+        for rule in firewall.rules(planned(aws()))
         for source in (*(f"prod-{group}" for group in rule.groups), *rule.ranges)
     }
     rules = seen(account)["rules"]
@@ -230,7 +230,7 @@ def test_the_record_follows_the_masters_and_their_load_balancer(
         engine.up(aws(edits))
         assert "elb" in record()
     engine.up(aws(by_turns))
-    addresses = api_name.known(planned(aws(by_turns)))
+    addresses = api_record.known(planned(aws(by_turns)))
     assert addresses
     assert all(address in record() for address in addresses)
     engine.up(aws(one))

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 import pytest
 import yaml
 
-from lab.toolchain.values import Secret, Value, plain
-from stacks import clouds
+from stacks.cluster import clouds
 from tests.plan import clouds as providers
 from tests.plan.graph import Graph
 from tests.plan.registration import Resource, Run
 from tests.plan.settled import Stacks, assert_changes, assert_exactly
 from tests.unit.configs import aws, behind_tunnel, gcp, planned
+from toolchain.values import Secret, Value, plain
 
 Config = Callable[[Mapping[str, object]], dict[str, object]]
 Edits = Mapping[str, object]

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from stacks import memory, report, transition
-from stacks.report import Report
+from stacks.edits import memory, transition
+from stacks.explain import report
+from stacks.explain.report import Report
 from tests.plan.registration import Run
 from tests.plan.settled import Stacks, assert_exactly
 from tests.unit.configs import adopted, gcp, host_key, lab, planned, with_store
@@ -102,6 +103,9 @@ ROWS: dict[str, list[Row]] = {
         Row(edit={**states(worker_1="lost"), "pools.worker.count": 3}, touched=names("worker-1", "worker-3"), named=GATE | {"retire", "join-token"}),
         Row(edit={**states(master_2="lost"), "pools.master.count": 4}, touched=ALL | {"master-4"}, named=GATE | {"retire"}),
     ],
+    "a machine is in wrong hands": [
+        Row(edit=states(worker_1="compromised"), touched=names("worker-1"), named=GATE | {"retire"}),
+    ],
     "rebuild a node under its name": [
         Row(edit={"nodes/worker-1": {"generation": 2}}, touched=names("worker-1"), named=GATE | {"retire", "join-token"}),
         Row(edit={"nodes/worker-1": {"generation": 2}, "pools.worker.hosts.0.hostKey": host_key(900)}, touched=names("worker-1"), named=GATE | {"retire"}, given=True),
@@ -123,7 +127,7 @@ ROWS: dict[str, list[Row]] = {
     "change a flag, the audit policy, feature gates, leader election; users of an identity provider (`oidc`); Pod Security Standards (`podSecurity`)": [
         Row(edit={"controlPlane.apiServerArgs": {"v": "4"}}, touched=MASTERS, named=GATE | {"master-1-master"}),
         Row(edit={"controlPlane.audit": {"enabled": False}}, touched=MASTERS, named=GATE),
-        Row(edit={"controlPlane.featureGates": {"SomeGate": True}}, touched=MASTERS, named=GATE),
+        Row(edit={"controlPlane.featureGates": {"ContextualLogging": False}}, touched=MASTERS, named=GATE),
         Row(edit={"controlPlane.leaderElection.retryPeriodS": 3}, touched=MASTERS, named=GATE),
         Row(edit={"controlPlane.podSecurity": {"enforce": "baseline"}}, touched=MASTERS, named=GATE),
         Row(edit={"controlPlane.oidc": {"issuerUrl": "https://id.example.com", "clientId": "kubernetes"}}, touched=MASTERS, named=GATE),

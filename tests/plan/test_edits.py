@@ -71,7 +71,7 @@ def new_worker(node: str) -> list[str]:
 
 
 def new_master(node: str) -> list[str]:
-    leafs = "apiserver apiserver-kubelet-client front-proxy-client apiserver-etcd-client"
+    leafs = "apiserver apiserver-kubelet-client front-proxy-client apiserver-etcd-client approver"
     members = "etcd-server etcd-peer etcd-client"
     phases = "machine scripts preflight node etcd-keys etcd master-shared-keys master-keys master"
     stamps = ["etcd-keys", "etcd", "master-shared-keys", "master-keys", "master"]
@@ -318,7 +318,7 @@ LAB = [
             *stamped("master-shared-keys", MASTERS),
             *stamped("master-keys", MASTERS),
             *stamped("master", MASTERS),
-            *addons("coredns", "flannel", "kube-proxy", "lost-nodes"),
+            *addons("admission-policies", "coredns", "flannel", "kube-proxy", "lost-nodes"),
             *ADDRESSES,
             *GATE,
         ],
@@ -401,7 +401,7 @@ def test_adopted_hosts_in_another_order_are_no_edit(stacks: Stacks) -> None:
     assert_changes(stacks, adopted(), adopted(hosts), [])
 
 
-def test_adopted_worker_taken_out_is_wiped_and_touches_no_other(stacks: Stacks) -> None:
+def test_adopted_worker_taken_out_is_released_and_touches_no_other(stacks: Stacks) -> None:
     run = assert_changes(
         stacks,
         adopted(),
@@ -415,8 +415,10 @@ def test_adopted_worker_taken_out_is_wiped_and_touches_no_other(stacks: Stacks) 
         ],
     )
     left = {change.name: change.before for change in run.changes if change.mark == "-"}
-    wiping = [name for name, old in left.items() if old is not None and old.text("delete")]
-    assert wiping == ["prod-worker-2-preflight"]
+    leaves = {name: old.text("delete") for name, old in left.items() if old is not None}
+    (name,) = [name for name, text in leaves.items() if text]
+    assert name == "prod-worker-2-preflight"
+    assert leaves[name].endswith("run.sh leave keep")
 
 
 def test_another_ssh_user_runs_nothing_again_with_values_of_the_first_day(stacks: Stacks) -> None:

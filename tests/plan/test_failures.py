@@ -82,6 +82,25 @@ def test_a_worker_that_failed_to_join_gets_a_fresh_token(stacks: Stacks) -> None
     assert_exactly(engine.up(more), [])
 
 
+def test_each_incarnation_joins_by_a_token_of_its_own(stacks: Stacks) -> None:
+    """The list of nodes deletes the token: within the hour nobody may count on the one before."""
+    engine, _ = stacks.settled(lab())
+    tokens = []
+    for generation in (1, 2):
+        edit = {"pools.worker.count": 3, "nodes": {"worker-3": {"generation": generation}}}
+        fails(engine, lab(edit), "dev-gate")
+        tokens += [r.text("stdin") for r in engine.resources.values() if r.name == "dev-join-token"]
+    assert len(set(tokens)) == 2
+
+
+def test_a_worker_that_is_put_back_within_the_hour_gets_a_token_again(stacks: Stacks) -> None:
+    engine, _ = stacks.settled(lab())
+    for _ in range(2):
+        engine.up(lab({"pools.worker.count": 1}))
+        assert "~ dev-join-token" in names(engine.up(lab()))
+        assert_exactly(engine.up(lab()), [])
+
+
 def test_memory_is_kept_only_by_success(stacks: Stacks) -> None:
     engine, _ = stacks.settled(lab())
     before = engine.outputs["applied"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 from components.outputs import dns_records, load_balancer
-from lab.toolchain.values import Secret
-from stacks import text
-from stacks.plan import plan
-from stacks.spec import load
+from stacks.cluster.resolve import plan
+from stacks.explain import formats
+from stacks.load import load
 from tests.plan.graph import Graph
 from tests.plan.settled import Stacks, assert_exactly
 from tests.unit.configs import lab
+from toolchain.values import Secret
 
 VIP: dict[str, object] = {"frontDoors.vip": {"address": "10.92.0.5"}}
 MASTERS = ("master-1", "master-2", "master-3")
@@ -152,7 +152,7 @@ def test_records_that_the_user_makes_lead_to_the_vip_or_to_the_masters(stacks: S
     vip = {"dns": "unmanaged", "vip": {"address": "10.92.0.5"}}
     by_vip = plan(load(lab({"cluster.endpoint": "api.example.com:8443", "frontDoors": vip})))
     assert dns_records(by_vip, None)[0]["values"] == ["10.92.0.5"]
-    assert "api.example.com -> 10.92.0.5\n" in text.plan(by_vip)
+    assert "api.example.com -> 10.92.0.5\n" in formats.plan(by_vip)
     assert dns_records(plan(load(lab())), None) == []
 
 

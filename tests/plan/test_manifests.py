@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stacks.check_sizes import STDIN_LIMIT
+from stacks.phases.scripts import STDIN_LIMIT
+from stacks.phases.system_addons import GUARDS
 from tests.plan.graph import Graph
 from tests.plan.recording import Engine, RunError
 from tests.plan.settled import Stacks
@@ -55,7 +56,10 @@ def test_each_is_applied_after_those_of_the_product_and_the_one_before_and_befor
     born: Engine,
 ) -> None:
     graph = Graph(born.fork().up(lab({"addons": ADDONS})))
-    own = {f"dev-addon-{name}" for name in ("coredns", "flannel", "kube-proxy", "lost-nodes")}
+    own = {
+        f"dev-addon-{name}"
+        for name in ("admission-policies", "coredns", "flannel", "kube-proxy", "lost-nodes")
+    }
     assert own <= graph.before("dev-addon-cloud")
     assert graph.needs("dev-addon-storage") >= {
         "dev-addon-cloud",
@@ -65,7 +69,9 @@ def test_each_is_applied_after_those_of_the_product_and_the_one_before_and_befor
         "dev-join-token",
     }
     assert {"dev-addon-cloud", "dev-addon-storage"} <= graph.before("dev-nodes")
-    assert not {name for name in graph.before("dev-worker-1-join") if "-addon-" in name}
+    # But for what bounds a worker.
+    guards = {f"dev-addon-{name}{part}" for name in GUARDS for part in ("", "-attempt")}
+    assert {n for n in graph.before("dev-worker-1-join") if "-addon-" in n} == guards
 
 
 def test_a_stack_without_them_has_no_resource_more(stacks: Stacks) -> None:

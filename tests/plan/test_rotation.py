@@ -15,14 +15,15 @@ import yaml
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from stacks import rotation
-from stacks.settings import Step
+from stacks.cluster import rotation
+from stacks.config.pki import Step
 from tests.plan.graph import Graph
 from tests.plan.recording import ROOT, Engine, RunError
 from tests.plan.registration import Run
 from tests.plan.settled import Stacks, assert_exactly
 from tests.scripts.shell import SCRIPTS, Shell
 from tests.unit.configs import lab
+from toolchain.values import plain
 
 MASTERS = ["master-1", "master-2", "master-3"]
 WORKERS = ["worker-1", "worker-2"]
@@ -167,9 +168,32 @@ def test_secrets_can_be_read_by_every_key_that_may_have_written_them(rotated: Ro
         parsed = yaml.safe_load(files(run, "master-1")["/etc/kubernetes/encryption.yaml"])
         (entry,) = parsed["resources"]
         found.append([key["name"] for key in entry["providers"][0]["secretbox"]["keys"]])
-    assert found == [["key-1"], ["key-1", "key-2"], ["key-2", "key-1"], ["key-2"]]
+    both = ["key-1", "key-1-seed-2", "key-2", "key-2-seed-2"]
+    assert found == [["key-1"], both, both[::-1], ["key-2-seed-2"]]
     written = [run.named("dev-rotation").text("stdin") for run in rotated.runs.values()]
-    assert [re.findall(r"ENCRYPTS=(\S+)", text) for text in written] == [["key-1"], ["key-2"], ["key-2"]]  # fmt: skip
+    assert [re.findall(r"ENCRYPTS=(\S+)", text) for text in written] == [["key-1"], ["key-2-seed-2"], ["key-2-seed-2"]]  # fmt: skip
+    keys = [_secretbox(run) for run in rotated.all]
+    assert len(set(keys[1].values())) == 4, "each is another key"
+    assert {**keys[0], **keys[3]}.items() <= keys[1].items()
+    assert keys[1] == keys[2]
+
+
+def _secretbox(run: Run) -> dict[str, str]:
+    parsed = yaml.safe_load(files(run, "master-1")["/etc/kubernetes/encryption.yaml"])
+    held = parsed["resources"][0]["providers"][0]["secretbox"]["keys"]
+    return {key["name"]: key["secret"] for key in held}
+
+
+def test_another_seed_makes_another_key_of_snapshots_and_the_same_cluster(rotated: Rotated) -> None:
+    found = [files(run, "master-2")["/etc/kube-ha/etcd/backup.key"] for run in rotated.all]
+    assert found[0] == found[1] != found[2] == found[3]
+    ids = {
+        re.search(r"CLUSTER_ID=(\S+)", run.named("dev-gate").text("stdin")) for run in rotated.all
+    }
+    assert len({found[1] for found in ids if found}) == 1
+    # Snapshots of before open still, whatever step it is.
+    assert plain(rotated.engine.outputs["backupKey"]) == found[3]
+    assert plain(rotated.engine.outputs["backupKeys"]) == {"1": found[0], "2": found[3]}
 
 
 def test_workers_trust_and_are_known_by_the_bundle(rotated: Rotated) -> None:
@@ -197,8 +221,12 @@ def test_masters_change_one_by_one_then_the_cluster_then_workers(
 ) -> None:
     graph = Graph(rotated.runs[step])
     for before, after in itertools.pairwise(MASTERS):
-        for phase in ("etcd-keys", "master-shared-keys", "master-keys", "etcd", "master"):
+        for phase in ("master-shared-keys", "etcd", "master"):
             assert f"dev-{before}-master" in graph.before(f"dev-{after}-{phase}")
+    # Leafs are read while their programs run, by those who know both CAs: they wait for nobody.
+    for node, leafs in itertools.product(MASTERS, ("etcd-keys", "master-keys")):
+        assert not {f"dev-{other}-node" for other in MASTERS} & graph.before(f"dev-{node}-{leafs}")
+        assert f"dev-{node}-{leafs}" in graph.before("dev-snapshot")
     assert "dev-master-3-master" in graph.before("dev-rotation")
     assert "dev-rotation" in graph.before("dev-gate")
     assert "dev-rotation" in graph.before("dev-addon-coredns")
@@ -235,6 +263,7 @@ NODES = [
 ADDONS = stamped("", ["addon-coredns", "addon-flannel", "addon-kube-proxy"])
 TRUST = {
     "controlPlane.encryptionKey": [],
+    "pki.rotation.seed": ["+ dev-pki-seed-2"],
     "pki.rotation.serviceAccount": ["+ dev-pki-service-account-2", *ADDONS],
     "pki.rotation.frontProxy": ["+ dev-pki-front-proxy-ca-2", "+ dev-pki-front-proxy-ca-2-key"],
     "pki.rotation.etcd": [
@@ -274,13 +303,15 @@ def test_a_step_that_broke_off_is_taken_back_and_runs_again(stacks: Stacks) -> N
     assert "dev-master-1-master" in changed
 
 
-KUBECONFIGS = ("admin", "controller-manager", "kubelet", "scheduler", "super-admin")
+KUBECONFIGS = ("admin", "controller-manager", "kubelet", "scheduler")
 # What master.sh does of each step with kubeadm: kubeconfigs that exist, then a certificate of the kubelet.
 _KUBEADM = """
 export PATH={bin}:$PATH
 source {scripts}/identity.sh
 embed_ca now/pki/ca.crt conf/*.conf
-kubeadm init phase kubeconfig all --config now/kubeadm.yaml --kubeconfig-dir $PWD/conf >log 2>&1 || die "$(tail -n 3 log)"
+for name in admin controller-manager kubelet scheduler; do
+  kubeadm init phase kubeconfig $name --config now/kubeadm.yaml --kubeconfig-dir $PWD/conf >log 2>&1 || die "$(tail -n 3 log)"
+done
 embed_ca now/pki/ca.crt conf/*.conf
 kubeadm kubeconfig user --config now/kubeadm.yaml --client-name system:node:x --org system:nodes 2>log >user
 sed -n 's/^ *client-certificate-data: *//p' user | base64 -d >certificate

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.toolchain.values import Properties, Secret, Value, plain
 from tests.plan.providers import COMMAND, COPY, LOCAL, STASH
 from tests.plan.recording import RunError
 from tests.plan.registration import Resource, Run
 from tests.plan.settled import Stacks
 from tests.unit.configs import adopted, aws, edited, gcp, lab, with_store
+from toolchain.values import Properties, Secret, Value, plain
 
 # Where a secret may stand: (type of resource, input or output). The PKI's own resources hold keys.
 PLACES = {

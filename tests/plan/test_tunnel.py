@@ -7,12 +7,12 @@ import socket
 import pytest
 import yaml
 
-from lab.toolchain.values import Value, plain
 from tests.plan.graph import Graph
 from tests.plan.settled import Stacks, assert_exactly
 from tests.plan.test_clouds import Config, kinds, machines_of, of_clouds, user_data
 from tests.toolchain.sshd import free_port
 from tests.unit.configs import aws, behind_tunnel, gcp
+from toolchain.values import Value, plain
 
 # What a stack has for its tunnel, and for a bastion with a public address.
 TUNNEL = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tests.scripts.shell import Shell
 
-# State in objects.json (by "Kind.group namespace name"), in stuck (words of those whose finalizers nobody removes) and in down (how many calls find no
+# Names are taken behind a `--` alone. Every kind is called by its plural, KINDs, in paths. State in objects.json (by "Kind.group namespace name"), in stuck (words of those whose finalizers nobody removes) and in down (how many calls find no
 # API). Kinds whose group is example.com are known once their definition is there. Each call is a line in `calls`.
 _KUBECTL = rf"""#!{sys.executable}
 import json, pathlib, sys, yaml
@@ -63,13 +63,21 @@ if "apply" in words:
                 wrong.append("Error from server: failed to create typed patch object: .dta: field not declared in schema")
                 continue
             one["metadata"]["managedFields"] = [{{"manager": option("--field-manager")}}]
+            one["metadata"]["uid"] = "uid-" + key[2]
+            one["metadata"]["namespace"] = key[1]
             objects[" ".join(key)] = one
             print("/".join(key[::2]), "serverside-applied")
     write("objects.json", objects)
     if wrong:
         refuse("\n".join(wrong))
+elif "api-resources" in words:
+    for kind in sorted({{key.split()[0] for key in objects}}):
+        name, _, group = kind.partition(".")
+        print(name.lower() + "s", "sh,short", group + "/v1" if group else "v1", "true", name)
 elif "get" in words:
-    kind, name = words[words.index("get") + 1 : words.index("get") + 3]
+    kind, name = words[words.index("--") + 1 :] if "--" in words else (words[words.index("get") + 1], "")
+    if "configmap" == kind and not name:
+        name = words[words.index("get") + 2]
     if kind == "configmaps":
         label = option("-l")
         items = [one for one in objects.values() if label in one["metadata"].get("labels", {{}})]
@@ -82,11 +90,20 @@ elif "get" in words:
             print(json.dumps(one))
         else:
             print("it is still there, finalizers", one["metadata"].get("finalizers"))
-elif "delete" in words:
-    kind, name = words[words.index("delete") + 1 : words.index("delete") + 3]
+elif "--raw" in words:
+    *group, version, _, namespace, plural, name = option("--raw").strip("/").split("/")[1:]
+    kind = next(key.split()[0] for key in objects if key.split()[0].partition(".")[0].lower() + "s" == plural)
     key = found(kind, name)
+    if json.load(sys.stdin)["preconditions"]["uid"] != objects.get(key, {{}}).get("metadata", {{}}).get("uid"):
+        refuse("Error from server (Conflict): the UID in the precondition")
+    with open(here / "calls", "a") as log:
+        log.write(f"deleted {{kind}} {{name}}\n")
     if name not in read("stuck"):
         objects.pop(key, None)
+    write("objects.json", objects)
+elif "delete" in words:
+    kind, name = words[words.index("--") + 1 :]
+    objects.pop(found(kind, name), None)
     write("objects.json", objects)
 """
 
@@ -119,8 +136,16 @@ class KubectlApi:
 
     def put(self, key: str, *, manager: str, **rest: object) -> None:
         """An object that is there; `manager` owns its fields."""
-        metadata = {"name": key.split()[2], "managedFields": [{"manager": manager}]}
-        self._write("objects.json", {**self.objects, key: {"metadata": metadata, **rest}})
+        kind, namespace, name = key.split()
+        metadata = {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"uid-{name}",
+            "managedFields": [{"manager": manager}],
+        }
+        group = kind.partition(".")[2]
+        one = {"apiVersion": f"{group}/v1" if group else "v1", "metadata": metadata, **rest}
+        self._write("objects.json", {**self.objects, key: one})
 
     @property
     def objects(self) -> dict[str, dict[str, object]]:
@@ -146,8 +171,11 @@ class KubectlApi:
     @property
     def deleted(self) -> Sequence[str]:
         """Kinds and names, in the order in which they were deleted."""
-        calls = (call.partition(" delete ")[2].split() for call in self.shell.calls)
-        return [" ".join(words[:2]) for words in calls if words and words[0] != "configmap"]
+        return [
+            call.removeprefix("deleted ")
+            for call in self.shell.calls
+            if call.startswith("deleted ")
+        ]
 
     def _write(self, name: str, value: object) -> None:
         (self.shell.folder / name).write_text(json.dumps(value))

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import re
 import subprocess
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from operations import machine
-from operations.machine import Target
-from operations.stack import Stack
-from stacks import artifacts, desired
-from stacks.phases import script_sum
-from stacks.plan import Plan, plan
-from stacks.spec import load
+from operations.engine.stack import Stack
+from operations.ssh import client
+from operations.ssh.client import Target
+from stacks.cluster import artifacts
+from stacks.cluster.plan import Plan
+from stacks.cluster.resolve import plan
+from stacks.load import load
+from stacks.phases import preflight
+from stacks.phases.scripts import script_sum
 from tests.e2e import config, lab
 from tests.e2e.machines import Machines
 from tests.e2e.node import Node
+from tests.e2e.points import HOOK, Point
 from tests.plan.recording import Engine
 from tests.plan.registration import Run
 from tests.scripts.shell import SCRIPTS
 
 LAB = "test-scripts"
 SUBNET = "10.93.40.0/24"
-_SEEN_S = 60  # how long a phase may take to reach the point at which it is killed
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +59,18 @@ class Phases:
         ssh = self.plan.node(name).ssh
         if ssh is None:
             raise AssertionError(name)
-        return machine.of_config(ssh, self.plan.node(name).address)
+        return client.of_config(ssh, self.plan.node(name).address)
 
     def values(self, name: str) -> dict[str, str]:
         """The values of a preflight by hand."""
         node = self.plan.node(name)
         stack = Stack(plan=self.plan, targets={}, cluster_id="")
         files = artifacts.files(self.plan, node.arch, root=lab.ROOT)
-        return {**stack.identity(node), **desired.preflight(self.plan, node, files), "REPORT": "1"}
+        return {
+            **stack.identity(node),
+            **preflight.preflight(self.plan, node, files),
+            "REPORT": "1",
+        }
 
     def run(self, name: str, *, fails: bool = False) -> str:
         """Run the command `<lab>-<name>` on its machine; what it printed. Asserts that it ends well."""
@@ -101,42 +106,37 @@ class Phases:
         assert process.returncode == 0, out
         return out
 
-    def kill_when(self, name: str, seen: str, *, incarnation: int = 1) -> bool:
-        """Run a command and kill all of it with SIGKILL once a bash test holds on its machine.
+    def kill_at(self, name: str, condition: str, *, incarnation: int = 1) -> bool:
+        """Run a command, which dies before the first of its script's commands at which a bash condition holds.
 
-        False when the command ended before.
+        False when the condition never held, and the command came to its end.
         """
-        process = self._begin(name, incarnation=incarnation)
         node = self.node(_node(name))
-        # Within the machine: a look from outside takes longer than many a step of a phase.
-        watch = (
-            f"end=$((SECONDS + {_SEEN_S})); until {seen}; do "
-            "((SECONDS < end)) && pgrep -f '[r]un[.]sh' >/dev/null || exit 1; sleep 0.02; done; "
-            "pkill -9 -f '[k]ube-ha/scripts/run[.]sh'"
-        )
-        time.sleep(0.3)  # until the command is there at all; the watch would give up
-        killed = subprocess.run(
-            lab.engine_command("exec", node.container, "bash", "-c", watch),
-            cwd=lab.ROOT,
-            capture_output=True,
-            check=False,
-        )
+        phase = self.program.named(f"{LAB}-{name}").text("create").split("run.sh ")[1].split()[0]
+        point = Point(node, phase, condition)
+        point.set_to_die()
+        process = self._begin(name, incarnation=incarnation, hook=HOOK)
         process.communicate(timeout=120)
-        return killed.returncode == 0 and process.returncode != 0
+        died = bool(point.reached()) and process.returncode != 0
+        point.release()
+        return died
 
     def _begin(
-        self, name: str, verb: str = "create", *, incarnation: int = 1
+        self, name: str, verb: str = "create", *, incarnation: int = 1, hook: str = ""
     ) -> subprocess.Popen[str]:
         resource = self.program.named(f"{LAB}-{name}")
         # Without sudo, which is what the connection's user needs it for.
         command = resource.text(verb).removeprefix("sudo -n ")
         anew = f"INCARNATION={incarnation}\n" if incarnation > 1 else ""
-        return self._start(_node(name), command, anew + resource.text("stdin"))
+        return self._start(_node(name), command, anew + resource.text("stdin"), hook=hook)
 
-    def _start(self, node: str, command: str, stdin: str) -> subprocess.Popen[str]:
+    def _start(
+        self, node: str, command: str, stdin: str, *, hook: str = ""
+    ) -> subprocess.Popen[str]:
         container = self.node(node).container
+        options = ["-i", "-w", "/root", *(["--env", f"BASH_ENV={hook}"] if hook else [])]
         process = subprocess.Popen(
-            lab.engine_command("exec", "-i", "-w", "/root", container, "bash", "-c", command),
+            lab.engine_command("exec", *options, container, "bash", "-c", command),
             cwd=lab.ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

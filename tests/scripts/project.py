@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from stacks import memory
+from stacks.edits import memory
 from tests.unit.configs import adopted, planned
 
 ROOT = Path(__file__).parents[2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import shlex
 import subprocess
 import tarfile
 import time
@@ -18,7 +19,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from tests.scripts.shell import Shell
+from stacks.render import etcd
+from tests.scripts.shell import SCRIPTS, Shell
 
 _BUNDLE = Path(__file__).parents[2] / ".local/bundle"
 _READY_S = 30
@@ -27,24 +29,34 @@ BACKUP_KEY = "0f" * 16
 # Of this process alone: other tests go on beside it.
 LOOPBACK = f"127.{80 + os.getpid() % 100}.{os.getpid() // 100 % 250}"
 
-# Starts and stops what the unit would; everything else that systemctl is asked for is done.
+# Starts and stops what the unit would, with what it runs before and after; everything else that systemctl is asked for is done.
 _SYSTEMCTL = """
 running() {{ [[ -f {folder}/pid ]] && kill -0 "$(<{folder}/pid)" 2>/dev/null; }}
+ours() {{ ROOT={root} HOME_DIR={folder}/home PATH={folder}/bin:$PATH bash {scripts}/"$@" >>{folder}/guard.log 2>&1 7>&- 8>&- 9>&-; }}
 case "$1 ${{@: -1}}" in
   "start etcd" | "restart etcd" | "restart etcd.service")
     if running && [[ $1 == restart ]]; then kill -9 "$(<{folder}/pid)"; sleep 0.3; fi
     if ! running; then
+      if ! ours etcd-guard.sh before; then
+        ours etcd-stopped.sh
+        exit 1
+      fi
       (set -a; source {pki}/etcd.env; if [[ -f {pki}/bootstrap.env ]]; then source {pki}/bootstrap.env; fi
-        exec setsid {programs}/etcd >>{folder}/etcd.log 2>&1 </dev/null 7>&- 8>&- 9>&-) &
+        exec setsid {programs}/etcd $(sed -n 's/^ExecStart=[^ ]* //p' {unit}) >>{folder}/etcd.log 2>&1 </dev/null 7>&- 8>&- 9>&-) &
       echo $! >{folder}/pid
       # As a unit of Type=notify: with or without a quorum it is started when it serves.
       for _ in {{1..150}}; do
         if (</dev/tcp/{address}/2379) 2>/dev/null; then break; fi
         sleep 0.1
       done
+      if ! ours etcd-guard.sh after; then
+        kill -9 "$(<{folder}/pid)"
+        ours etcd-stopped.sh
+        exit 1
+      fi
     fi ;;
   "stop etcd")
-    if running; then kill -TERM "$(<{folder}/pid)"; while running; do sleep 0.1; done; fi ;;
+    if running; then kill -TERM "$(<{folder}/pid)"; while running; do sleep 0.1; done; ours etcd-stopped.sh; fi ;;
   *is-active*) running ;;
 esac
 """
@@ -84,6 +96,44 @@ class Member:
     def systemctl(self, *words: str) -> None:
         subprocess.run([self.shell.folder / "bin/systemctl", *words], check=True)
 
+    def boot(self) -> bool:
+        """What systemd does at boot: whether etcd was started."""
+        done = subprocess.run([self.shell.folder / "bin/systemctl", "start", "etcd"], check=False)
+        return done.returncode == 0
+
+    @property
+    def is_running(self) -> bool:
+        command = f"{self.shell.folder}/bin/systemctl"
+        return subprocess.run([command, "is-active", "etcd"], check=False).returncode == 0
+
+    def guard(self, when: str) -> subprocess.CompletedProcess[str]:
+        """What systemd asks: before, after or running."""
+        environment = {
+            "ROOT": str(self.shell.root),
+            "HOME_DIR": f"{self.shell.folder}/home",
+            "PATH": f"{self.shell.folder}/bin:{os.environ['PATH']}",
+        }
+        command: list[str] = ["bash", str(SCRIPTS / "etcd-guard.sh"), when]
+        return subprocess.run(
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    @property
+    def refused(self) -> str:
+        """Why its etcd may not serve; empty where it may."""
+        file = self.shell.state / "etcd.refused"
+        return file.read_text() if file.exists() else ""
+
+    def write_guard_values(self, members: str) -> None:
+        """As phase etcd-member leaves them."""
+        values = {**self.values, "MEMBERS": members, "CLUSTER": "dev", "CLUSTER_ID": CLUSTER_ID}
+        text = "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
+        (self.pki / "guard.values").write_text(text)
+
     def kill(self) -> None:
         """Cut its power."""
         pid = self.shell.folder / "pid"
@@ -102,16 +152,20 @@ class Members:
     folder: Path
     count: int = 3
     programs: Path = field(init=False)
+    authority: Authority = field(init=False)
     all: dict[str, Member] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.programs = _programs(self.folder)
-        authority = _Authority(self.folder, [self._address(n) for n in range(1, self.count + 1)])
+        self.programs = programs(self.folder)
+        addresses = [self._address(n) for n in range(1, self.count + 1)]
+        authority = self.authority = Authority(self.folder, addresses)
         for number in range(1, self.count + 1):
             name = f"master-{number}"
             member = Member(name, self._address(number), Shell(self.folder / name))
             self._machine(member, authority)
             self.all[name] = member
+        for member in self.all.values():
+            member.write_guard_values(self.words)
 
     def _address(self, number: int) -> str:
         return f"{LOOPBACK}.{number}"
@@ -123,8 +177,11 @@ class Members:
     def __getitem__(self, number: int) -> Member:
         return self.all[f"master-{number}"]
 
-    def start(self, numbers: Iterable[int] = (1, 2, 3)) -> None:
-        """Found a cluster of these members, and wait until each is healthy."""
+    def start(self, numbers: Iterable[int] = (1, 2, 3), *, proved: bool = True) -> None:
+        """Found a cluster of these members, and wait until each is healthy.
+
+        `proved`: as phase etcd-member leaves them; without it as versions before it did.
+        """
         chosen = [self[number] for number in numbers if number <= self.count]
         initial = ",".join(f"{m.name}=https://{m.address}:2380" for m in chosen)
         for member in chosen:
@@ -138,6 +195,16 @@ class Members:
             process.wait()
         for member in chosen:
             self.wait_healthy(member)
+            (member.pki / "bootstrap.env").unlink()
+            if proved:
+                (member.shell.state / "etcd.cluster").write_text(f"{self.cluster_id(member)} 1\n")
+        if proved:
+            self.put(chosen[0], {"/kube-ha/cluster": f"kube-ha-cluster:dev:{CLUSTER_ID};"})
+
+    def cluster_id(self, member: Member) -> str:
+        """What its etcd tells, which may be another cluster than that of the others."""
+        rows = self.answer(member, "endpoint", "status", "-w", "fields").splitlines()
+        return next(row for row in rows if row.startswith('"ClusterID"')).split()[-1]
 
     def wait_healthy(self, member: Member) -> None:
         end = time.monotonic() + _READY_S
@@ -145,6 +212,13 @@ class Members:
             if time.monotonic() > end:
                 log = (member.shell.folder / "etcd.log").read_text()[-2000:]
                 raise AssertionError(f"{member.name} is not healthy\n{log}")
+            time.sleep(0.2)
+
+    def wait_serving(self, member: Member) -> None:
+        """Until it answers with a quorum, whatever alarms there are."""
+        end = time.monotonic() + _READY_S
+        while self.ask(member, "get", "/kube-ha/cluster").returncode:
+            assert time.monotonic() < end, member.name
             time.sleep(0.2)
 
     def ask(self, member: Member, *words: str) -> subprocess.CompletedProcess[str]:
@@ -185,7 +259,7 @@ class Members:
         for member in self.all.values():
             member.kill()
 
-    def _machine(self, member: Member, authority: _Authority) -> None:
+    def _machine(self, member: Member, authority: Authority) -> None:
         member.pki.mkdir(parents=True)
         for name in ("server", "client", "peer"):
             (member.pki / f"{name}.crt").write_bytes(authority.cert)
@@ -195,15 +269,21 @@ class Members:
         (member.pki / "etcd.env").write_text(_environment(member))
         unit = member.shell.root / "etc/systemd/system/etcd.service"
         unit.parent.mkdir(parents=True)
-        unit.write_text("[Service]\n")
+        flags = " ".join(f"--{name}={value}" for name, value in _flags(member).items())
+        unit.write_text(f"[Service]\nExecStart=/usr/local/bin/etcd {flags}\n")
         member.shell.state.mkdir(parents=True)
         (member.shell.state / "owner").write_text(f"dev {CLUSTER_ID} {member.name}\n")
         values = {
             "folder": member.shell.folder,
             "pki": member.pki,
+            "unit": unit,
             "programs": self.programs,
             "address": member.address,
+            "root": member.shell.root,
+            "scripts": SCRIPTS,
         }
+        member.shell.stub("journalctl")
+        member.shell.stub("pkill")
         member.shell.stub("systemctl", _SYSTEMCTL.format(**values))
         for program in ("etcd", "etcdctl", "etcdutl"):
             (member.shell.folder / "bin" / program).symlink_to(self.programs / program)
@@ -216,26 +296,27 @@ def _environment(member: Member) -> str:
     client, peer = f"https://{member.address}:2379", f"https://{member.address}:2380"
     settings = {
         "NAME": member.name,
-        "DATA_DIR": str(member.data),
         "LISTEN_CLIENT_URLS": client,
         "ADVERTISE_CLIENT_URLS": client,
         "LISTEN_PEER_URLS": peer,
         "INITIAL_ADVERTISE_PEER_URLS": peer,
-        "INITIAL_CLUSTER_TOKEN": "dev",
-        "TRUSTED_CA_FILE": f"{member.pki}/ca.crt",
-        "CERT_FILE": f"{member.pki}/server.crt",
-        "KEY_FILE": f"{member.pki}/server.key",
-        "CLIENT_CERT_AUTH": "true",
-        "PEER_TRUSTED_CA_FILE": f"{member.pki}/ca.crt",
-        "PEER_CERT_FILE": f"{member.pki}/peer.crt",
-        "PEER_KEY_FILE": f"{member.pki}/peer.key",
-        "PEER_CLIENT_CERT_AUTH": "true",
+        "INITIAL_CLUSTER_STATE": "existing",
         "STRICT_RECONFIG_CHECK": "true",
     }
     return "".join(f"ETCD_{name}={value}\n" for name, value in settings.items())
 
 
-def _programs(folder: Path) -> Path:
+def _flags(member: Member) -> dict[str, str]:
+    """Those of the product's unit, with this machine's folders."""
+    folders = {etcd.DATA: str(member.data), "/etc/kube-ha/etcd": str(member.pki)}
+    found = {}
+    for name, value in etcd.FLAGS.items():
+        folder = next((folder for folder in folders if value.startswith(folder)), "")
+        found[name] = value.replace(folder, folders[folder]) if folder else value
+    return found
+
+
+def programs(folder: Path) -> Path:
     """etcd as it lies in the bundle that set-up made."""
     (archive,) = (_BUNDLE / "files/github.com/etcd-io/etcd").rglob("etcd-*-linux-*.tar.gz")
     with tarfile.open(archive) as tar:
@@ -243,7 +324,7 @@ def _programs(folder: Path) -> Path:
     return next((folder / "programs").rglob("etcdutl")).parent
 
 
-class _Authority:
+class Authority:
     """A CA, and one pair of it that is good for every machine, as server and as client."""
 
     def __init__(self, folder: Path, addresses: list[str]) -> None:
@@ -261,10 +342,15 @@ class _Authority:
         # Members dial each other from 127.0.0.1, and a peer is asked who it is.
         all_of_them = [*addresses, "127.0.0.1"]
         names = [x509.IPAddress(ipaddress.ip_address(address)) for address in all_of_them]
-        builder = self._builder(subject, own.public_key())
-        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-        self.cert = self._signed(builder)
+
+        def leaf(hours: float) -> bytes:
+            builder = self._builder(subject, own.public_key(), hours)
+            builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+            return self._signed(builder)
+
+        self.leaf = leaf
+        self.cert = leaf(24)
 
     @cached_property
     def ca(self) -> bytes:
@@ -273,11 +359,11 @@ class _Authority:
         return self._signed(builder.add_extension(constraints, critical=True))
 
     def _builder(
-        self, subject: x509.Name, key: ec.EllipticCurvePublicKey
+        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, hours: float = 24
     ) -> x509.CertificateBuilder:
         now = datetime.now(UTC) - timedelta(minutes=1)
         builder = x509.CertificateBuilder(self._name, subject, key, x509.random_serial_number())
-        return builder.not_valid_before(now).not_valid_after(now + timedelta(days=1))
+        return builder.not_valid_before(now).not_valid_after(now + timedelta(hours=hours))
 
     def _signed(self, builder: x509.CertificateBuilder) -> bytes:
         signed = builder.sign(self._key, hashes.SHA256())

@@ -80,7 +80,7 @@ class Shell:
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
             text=True,
-            timeout=60,
+            timeout=180,  # real members on a busy computer
             check=False,
         )
         assert (done.returncode != 0) == fails, done.stdout

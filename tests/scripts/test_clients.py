@@ -147,6 +147,13 @@ def test_a_client_of_etcd_without_an_answer_asks_who_is_left(tmp_path: Path) -> 
     ]
 
 
+def test_a_retry_is_never_at_the_door_that_just_failed_whatever_the_order_of_the_list(
+    tmp_path: Path,
+) -> None:
+    found = counted(tmp_path, "etcd", "none ok ok ok!", doors="a:1 d:1", voters="d:1 a:1")
+    assert words(found)[:2] == ["read 000 None None a:1", "read 200 None 0 d:1"]
+
+
 def test_looks_at_members_tell_who_votes_and_who_is_silent(tmp_path: Path) -> None:
     listed = (
         '{"members": [{"ID": "1", "name": "a", "clientURLs": ["https://a:1"]},'

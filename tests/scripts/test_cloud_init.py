@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stacks.files import cloud_init
+from stacks.render import cloud_init
 
 STUBS = {
     "ip": 'echo "ip $*" >>"$CALLS"',
-    # A disk is a file here; its first word is its label.
-    "blkid": '[[ $* == *LABEL* ]] && { cat "${@: -1}" 2>/dev/null; exit 0; }; [[ -s ${@: -1} ]]',
-    "mkfs.ext4": 'echo "mkfs $*" >>"$CALLS"; printf kube-ha >"${@: -1}"',
+    # A disk is a file here, with its label in the middle; BLKID is how the program ends where there is none.
+    "blkid": """label=$(dd if="${@: -1}" bs=1M skip=2 count=1 2>/dev/null | tr -d '\\0')
+if [[ $* == *LABEL* ]]; then printf '%s' "$label"; fi
+if [[ -z $label ]]; then exit ${BLKID:-2}; fi""",
+    "blockdev": 'stat -c %s "${@: -1}"',
+    "mkfs.ext4": 'echo "mkfs $*" >>"$CALLS"; printf kube-ha | dd of="${@: -1}" bs=1M seek=2 conv=notrunc 2>/dev/null',
     "mount": 'echo "mount $*" >>"$CALLS"',
     "mountpoint": "exit ${MOUNTED:-1}",
     "sleep": "exit 0",
@@ -30,6 +33,7 @@ class Machine:
         self.disk, self.fstab = folder / "disk", folder / "fstab"
         self.at = folder / "kube-ha"
         self.fstab.touch()
+        self.unit = folder / "etcd.service"
         (folder / "bin").mkdir()
         for name, body in STUBS.items():
             stub = folder / "bin" / name
@@ -41,6 +45,7 @@ class Machine:
         ((shell, flag, script),) = made["bootcmd"]
         # Only paths of the test's own machine; a file stands for the block device.
         script = script.replace("/etc/fstab", str(self.fstab)).replace("-b $path", "-e $path")
+        script = script.replace("/etc/systemd/system/etcd.service", str(self.unit))
         script = script.replace("AT=/var/lib/kube-ha", f"AT={self.at}")
         script = script.replace("SECONDS + 300", "SECONDS + 1")
         self.calls.write_text("")
@@ -53,6 +58,12 @@ class Machine:
             check=False,
             timeout=60,
         )
+
+    def plug(self, label: str = "", *, at: int = 2 << 20) -> None:
+        """A disk of 4 MiB, blank but for a label (or what else), at that place."""
+        content = bytearray(4 << 20)
+        content[at : at + len(label)] = label.encode()
+        self.disk.write_bytes(content)
 
     def called(self, word: str) -> list[str]:
         return [line for line in self.calls.read_text().splitlines() if line.startswith(word)]
@@ -74,7 +85,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def test_a_new_disk_is_made_ready_and_mounted_by_its_label(machine: Machine) -> None:
-    machine.disk.touch()
+    machine.plug()
     done = machine.boot()
     assert done.returncode == 0, done.stderr
     assert machine.called("mkfs") == [f"mkfs -q -L kube-ha {machine.disk}"]
@@ -83,7 +94,7 @@ def test_a_new_disk_is_made_ready_and_mounted_by_its_label(machine: Machine) -> 
 
 
 def test_a_disk_that_is_kept_keeps_its_data_and_forgets_the_old_boot_disk(machine: Machine) -> None:
-    machine.disk.write_text("kube-ha")
+    machine.plug("kube-ha")
     state = machine.at / "state"
     state.mkdir(parents=True)
     for name in ("owner", "incarnation", "etcd.artefact", "etcd.service.sum", "etcd.files"):
@@ -94,7 +105,7 @@ def test_a_disk_that_is_kept_keeps_its_data_and_forgets_the_old_boot_disk(machin
 
 
 def test_a_later_boot_changes_nothing(machine: Machine) -> None:
-    machine.disk.touch()
+    machine.plug()
     machine.boot()
     marks = machine.at / "state"
     marks.mkdir(parents=True)
@@ -107,7 +118,7 @@ def test_a_later_boot_changes_nothing(machine: Machine) -> None:
 
 
 def test_a_disk_with_something_else_on_it_is_left_alone(machine: Machine) -> None:
-    machine.disk.write_text("somebody")
+    machine.plug("somebody")
     done = machine.boot()
     assert done.returncode == 1
     assert "holds something that is not ours" in done.stderr
@@ -121,7 +132,7 @@ def test_a_disk_that_does_not_come_is_waited_for_and_told(machine: Machine) -> N
 
 
 def test_pods_cannot_read_the_host_key_from_the_metadata_service(machine: Machine) -> None:
-    machine.disk.touch()
+    machine.plug()
     machine.boot()
     (rule,) = machine.called("ip rule add")
     assert rule == "ip rule add iif cni0 to 169.254.169.254 ipproto tcp dport 80 prohibit"
@@ -145,3 +156,35 @@ def test_etcd_does_not_start_without_its_disk() -> None:
     (_, unit) = yaml.safe_load(text(disks=["/dev/sdb"]))["write_files"]
     assert unit["path"] == "/etc/systemd/system/etcd.service.d/10-disk.conf"
     assert unit["content"] == "[Unit]\nRequiresMountsFor=/var/lib/kube-ha\n"
+
+
+@pytest.mark.parametrize("code", ["4", "8", "1"], ids=["unreadable", "ambivalent", "broken"])
+def test_only_a_disk_that_says_to_be_empty_is_made_ready(machine: Machine, code: str) -> None:
+    machine.plug()
+    done = machine.boot(BLKID=code)
+    assert done.returncode == 1
+    assert f"blkid ends with {code}" in done.stderr
+    assert machine.called("mkfs") == []
+
+
+@pytest.mark.parametrize("at", [0, 1024, (1 << 20) - 4, (3 << 20) + 1, (4 << 20) - 4])
+def test_a_disk_whose_signature_is_damaged_is_left_alone(machine: Machine, at: int) -> None:
+    """What finds no file system finds none in a damaged one either."""
+    machine.plug("data", at=at)
+    machine.boot(BLKID="2")
+    assert machine.called("mkfs") == []
+    assert machine.called("mount") == []
+
+
+@pytest.mark.parametrize("mark", ["fstab", "unit"])
+def test_a_machine_that_has_had_its_disk_gets_no_other_one(machine: Machine, mark: str) -> None:
+    """Its etcd would begin with nothing."""
+    machine.plug()
+    if mark == "fstab":
+        machine.fstab.write_text(f"LABEL=kube-ha {machine.at} ext4 noatime,nofail 0 2\n")
+    else:
+        machine.unit.touch()
+    done = machine.boot()
+    assert done.returncode == 1
+    assert "this machine has had its disk" in done.stderr
+    assert (machine.called("mkfs"), machine.called("mount")) == ([], [])

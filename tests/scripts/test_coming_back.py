@@ -169,9 +169,9 @@ MASTER = {
 }
 # kubeadm refuses kubeconfigs that it cannot read, and writes those that are not there.
 KUBECONFIGS = """
-for name in admin super-admin controller-manager scheduler kubelet; do
+for name in admin controller-manager scheduler kubelet; do
   file={root}/etc/kubernetes/$name.conf
-  [[ $* != *"phase kubeconfig"* ]] || {{ [[ ! -e $file ]] || grep -q users $file || exit 1; echo "users: 127.0.0.1:3446" >$file; }}
+  [[ $* != *"phase kubeconfig $name"* ]] || {{ [[ ! -e $file ]] || grep -q users $file || exit 1; echo "users: 127.0.0.1:3446" >$file; }}
 done"""
 
 

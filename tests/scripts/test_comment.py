@@ -35,6 +35,7 @@ done
 [[ -z $body || $(wc -m <"$body") -le LIMIT ]] || { echo 'gh: Body is too long (HTTP 422)' >&2; exit 1; }
 case $method:$path in
   GET:repos/o/r/issues/7/comments*) jq -r "$filter" comments.json; exit ;;
+  GET:repos/o/r/pulls/7/files*) jq -r "$filter" files.json; exit ;;
   POST:repos/o/r/issues/7/comments) edit='. + [{id: (length + 100), user: {login: "github-actions[bot]"}, body: $body}]' ;;
   PATCH:repos/o/r/issues/comments/*) edit='map(if .id == ($id | tonumber) then .body = $body else . end)' ;;
   *) echo "gh: $method $path (HTTP 404)" >&2; exit 1 ;;
@@ -67,6 +68,10 @@ class GitHub:
         """Of the only comment."""
         (comment,) = self.comments
         return str(comment["body"])
+
+    def changes(self, *files: str) -> None:
+        """What the pull request changes."""
+        (self.folder / "files.json").write_text(json.dumps([{"filename": file} for file in files]))
 
     def holds(self, *comments: dict[str, object]) -> None:
         (self.folder / "comments.json").write_text(json.dumps(comments))
@@ -119,6 +124,7 @@ def github(tmp_path: Path) -> GitHub:
     client.chmod(0o755)
     found = GitHub(tmp_path)
     found.holds()
+    found.changes("Pulumi.prod.yaml")
     return found
 
 
@@ -135,6 +141,22 @@ def outside_of_code(body: str) -> str:
             lines.append(line)
     assert not fence, "a code block is open at the end"
     return "\n".join(lines)
+
+
+def test_a_change_of_the_planner_itself_is_said_above_its_plan(github: GitHub) -> None:
+    """The code of the pull request wrote the report; the list of its files is GitHub's."""
+    github.reports()
+    github.changes(
+        "README.md", "stacks/explain/report.py", "components/scripts/a`b.sh", "Pulumi.prod.yaml"
+    )
+    github.post()
+    seen = outside_of_code(github.body)
+    assert "changes the program that wrote this plan: read 2 of its files first" in seen
+    assert "`stacks/explain/report.py components/scripts/ab.sh`" in seen
+    assert seen.index("changes the program") < seen.index("cluster prod will change")
+    github.changes("README.md", "Pulumi.prod.yaml")
+    github.post()
+    assert "changes the program" not in github.body
 
 
 def test_the_first_preview_makes_a_comment_with_plan_and_diff(github: GitHub) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from stacks.files.haproxy import local_api
+from stacks.render.haproxy import local_api
 from tests.scripts.real_etcd import Members
-from tests.unit.files_examples import lab, program
-from tests.unit.haproxy_process import for_anybody, free_port, until_open
+from tests.unit.render.examples import lab, program
+from tests.unit.render.haproxy_process import for_anybody, free_port, until_open
 
 pytestmark = pytest.mark.slow
 

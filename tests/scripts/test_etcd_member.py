@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -38,6 +39,7 @@ def members(shell: Shell, *rows: str) -> None:
         f"""
 at=$2
 case "$*" in
+  *"get /kube-ha/"*) [[ $at == *{SECOND}* ]] && echo '"ClusterID" : 7' ;;
   *"member list"*) [[ $at == *{SECOND}* ]] && cat "{shell.folder}/rows" ;;
   *status*) exit 1 ;;
   *"member add"*) echo "9, unstarted, , https://{ME}:2380, , true" >>"{shell.folder}/rows" ;;
@@ -59,24 +61,22 @@ def other_etcd() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def serving_etcd() -> Iterator[None]:
-    """Something listens on the client port of the second machine."""
-    with socket.create_server((SECOND, 2379)):
-        yield
+FIND = """
+rows=$(identities "$ADDRESS")
+if read -r id _ < <(our_cluster "$rows"); then find_cluster "$rows" "$id"; else echo none; fi
+"""
 
 
-@pytest.mark.usefixtures("serving_etcd")
-def test_a_cluster_is_found_at_the_first_member_that_answers(shell: Shell) -> None:
+def test_a_cluster_is_found_at_a_member_with_a_quorum_behind_it(shell: Shell) -> None:
     members(shell, row(1, "started", "master-2", SECOND))
-    out = shell.run(f"{FILES}; find_cluster", phase="etcd-member", values=VALUES)
+    out = shell.run(f"{FILES}; {FIND}", phase="etcd-member", values=VALUES)
     assert out.strip() == SECOND
 
 
 def test_no_member_that_answers_is_no_cluster_and_no_error(shell: Shell) -> None:
     shell.stub("etcdctl", "exit 1")
-    out = shell.run(f'{FILES}; echo "[$(find_cluster)]"', phase="etcd-member", values=VALUES)
-    assert out.strip() == "[]"
+    out = shell.run(f"{FILES}; {FIND}", phase="etcd-member", values=VALUES)
+    assert out.strip() == "none"
 
 
 def test_joining_adds_a_learner_and_lists_all_members(shell: Shell) -> None:
@@ -86,6 +86,7 @@ def test_joining_adds_a_learner_and_lists_all_members(shell: Shell) -> None:
     assert (shell.folder / "bootstrap.env").read_text() == (
         f"ETCD_INITIAL_CLUSTER=master-2=https://{SECOND}:2380,master-1=https://{ME}:2380\n"
         "ETCD_INITIAL_CLUSTER_STATE=existing\n"
+        "ETCD_INITIAL_CLUSTER_TOKEN=dev-0123456789ab\n"
     )
 
 
@@ -185,9 +186,25 @@ def test_founding_is_refused_while_a_machine_does_not_answer(shell: Shell) -> No
 def test_founding_makes_a_cluster_of_one(shell: Shell) -> None:
     values = {**VALUES, "BOOTSTRAP": "1"}
     shell.run(f"{FILES}; found_cluster", phase="etcd-member", values=values)
-    assert (shell.folder / "bootstrap.env").read_text() == (
-        f"ETCD_INITIAL_CLUSTER=master-1=https://{ME}:2380\nETCD_INITIAL_CLUSTER_STATE=new\n"
-    )
+    told = (shell.folder / "bootstrap.env").read_text().splitlines()
+    assert told[:2] == [
+        f"ETCD_INITIAL_CLUSTER=master-1=https://{ME}:2380",
+        "ETCD_INITIAL_CLUSTER_STATE=new",
+    ]
+    assert told[2].startswith("ETCD_INITIAL_CLUSTER_TOKEN=dev-0123456789ab-")
+    # Founded twice, these are two clusters: neither is taken for the other.
+    shell.run(f"{FILES}; found_cluster", phase="etcd-member", values=values)
+    assert (shell.folder / "bootstrap.env").read_text().splitlines()[2] != told[2]
+
+
+def test_a_machine_that_was_a_member_founds_nothing_whatever_it_is_told(shell: Shell) -> None:
+    """The command that founds lies in the state for ever, and an engine may run it again."""
+    shell.state.mkdir(parents=True)
+    (shell.state / "etcd.cluster").write_text("4711 1\n")
+    values = {**VALUES, "BOOTSTRAP": "1"}
+    out = shell.run(f"{FILES}; found_cluster", phase="etcd-member", values=values, fails=True)
+    assert "this machine's member was of etcd cluster 1267, and its data is gone" in out
+    assert not (shell.folder / "bootstrap.env").exists()
 
 
 STATUS = '"MemberID" : 255\n"IsLearner" : {}\n'
@@ -236,6 +253,9 @@ THREE = [
 ]
 
 
+LISTENING = "open_port() { :; }"
+
+
 def voters(shell: Shell, rows: list[str], *, healthy: tuple[str, ...], leader: bool = True) -> None:
     """A cluster as seen by this member, in which those at the given addresses are healthy."""
     (shell.folder / "rows").write_text("".join(line + "\n" for line in rows))
@@ -245,7 +265,11 @@ def voters(shell: Shell, rows: list[str], *, healthy: tuple[str, ...], leader: b
         f"""
 case "$*" in
   *"member list"*) cat "{shell.folder}/rows" ;;
-  *health*) for address in {" ".join(healthy)}; do [[ $2 == *$address* ]] && exit 0; done; exit 1 ;;
+  *"get /kube-ha/"*)
+    for address in 127.0.0.1 {" ".join(healthy)}; do
+      if [[ $2 == *$address* ]]; then echo '"ClusterID" : 7'; exit; fi
+    done
+    exit 1 ;;
   *status*) echo '"MemberID" : 14841639068965178418' ;;
   *move-leader*) exit {0 if leader else 1} ;;
 esac""",
@@ -254,14 +278,16 @@ esac""",
 
 def test_a_restart_that_would_cost_the_quorum_is_refused(shell: Shell) -> None:
     voters(shell, THREE, healthy=(SECOND,))
-    out = shell.run(f"{FILES}; before_restart", phase="etcd-member", values=VALUES, fails=True)
-    assert "only 1 of the other 2 voters are healthy" in out
+    out = shell.run(
+        f"{FILES}; {LISTENING}; before_restart", phase="etcd-member", values=VALUES, fails=True
+    )
+    assert "only 1 of the other 2 voters answer" in out
 
 
 def test_a_restart_hands_the_leadership_over_first(shell: Shell) -> None:
     voters(shell, THREE, healthy=(SECOND, THIRD))
     shell.stub("sleep")
-    shell.run(f"{FILES}; before_restart", phase="etcd-member", values=VALUES)
+    shell.run(f"{FILES}; {LISTENING}; before_restart", phase="etcd-member", values=VALUES)
     moved, rest = shell.calls[-2:]
     # All 64 bits of it: the awk of Debian knows 32.
     assert moved.endswith("move-leader cdf818194e3a8c32")
@@ -272,7 +298,7 @@ def test_a_restart_hands_the_leadership_over_first(shell: Shell) -> None:
 def test_a_follower_restarts_at_once(shell: Shell) -> None:
     voters(shell, THREE, healthy=(SECOND, THIRD), leader=False)
     shell.stub("sleep")
-    shell.run(f"{FILES}; before_restart", phase="etcd-member", values=VALUES)
+    shell.run(f"{FILES}; {LISTENING}; before_restart", phase="etcd-member", values=VALUES)
     assert "sleep 2" not in shell.calls
 
 
@@ -292,7 +318,7 @@ def test_the_api_server_beside_it_drains_before_a_restart_and_comes_back_after_i
     manifest.parent.mkdir(parents=True)
     manifest.write_text("kind: Pod\n")
     voters(shell, THREE, healthy=(SECOND, THIRD))
-    shell.run(f"{FILES}{ASIDE} before_restart", phase="etcd-member", values=VALUES)
+    shell.run(f"{FILES}; {LISTENING}{ASIDE} before_restart", phase="etcd-member", values=VALUES)
     assert not manifest.exists()
     closed, ended, moved = (
         next(n for n, call in enumerate(shell.calls) if word in call)
@@ -324,18 +350,16 @@ def data_there(shell: Shell) -> None:
     (shell.folder / "data/member/wal/0.wal").touch()
 
 
-@pytest.mark.usefixtures("serving_etcd")
 def test_a_member_removed_while_it_was_away_joins_anew_and_its_data_is_kept(shell: Shell) -> None:
     data_there(shell)
     shell.stub("systemctl")
     members(shell, THREE[1])
-    out = shell.run(f"{FILES}; set_aside_if_removed", phase="etcd-member", values=VALUES)
+    out = shell.run(f"{FILES}; set_aside_foreign", phase="etcd-member", values=VALUES)
     assert "was removed from its cluster" in out
     assert not (shell.folder / "data/member").exists()
     assert (shell.folder / "data.removed/member").is_dir()
 
 
-@pytest.mark.usefixtures("serving_etcd")
 def test_a_removed_member_that_still_answers_for_itself_joins_anew(shell: Shell) -> None:
     """Started by the node phase it runs for a moment, until the others tell it."""
     data_there(shell)
@@ -344,29 +368,29 @@ def test_a_removed_member_that_still_answers_for_itself_joins_anew(shell: Shell)
     shell.stub(
         "etcdctl",
         f"""case "$2 $*" in
-  *127.0.0.1*"member list"*) exit 1 ;; # no quorum behind it
+  *127.0.0.1*) exit 1 ;; # no quorum behind it
+  *{SECOND}*"get /kube-ha/"*) echo '"ClusterID" : 7' ;;
+  *"get /kube-ha/"*) exit 1 ;;
   *"member list"*) cat "{shell.folder}/rows" ;;
 esac""",
     )
-    shell.run(f"{FILES}; set_aside_if_removed", phase="etcd-member", values=VALUES)
+    shell.run(f"{FILES}; set_aside_foreign", phase="etcd-member", values=VALUES)
     assert (shell.folder / "data.removed/member").is_dir()
 
 
-def test_a_member_in_its_own_list_asks_nobody_else(shell: Shell) -> None:
+def test_a_member_that_the_others_list_keeps_its_data(shell: Shell) -> None:
     data_there(shell)
-    voters(shell, THREE, healthy=())
-    shell.run(f"{FILES}; set_aside_if_removed", phase="etcd-member", values=VALUES)
+    voters(shell, THREE, healthy=(SECOND,))
+    shell.run(f"{FILES}; set_aside_foreign", phase="etcd-member", values=VALUES)
     assert (shell.folder / "data/member").is_dir()
-    assert len(shell.calls) == 1
 
 
-@pytest.mark.usefixtures("serving_etcd")
 def test_a_decommissioned_member_comes_back_as_a_new_one(shell: Shell) -> None:
     """Its data is there, etcd does not run, and the others do not list it."""
     Machine(shell).make()
     shell.run("main", phase="decommission")
     members(shell, THREE[1])
-    code = "BOOTSTRAP_ENV=$PWD/bootstrap.env; set_aside_if_removed; etcd_has_data || echo none"
+    code = "BOOTSTRAP_ENV=$PWD/bootstrap.env; set_aside_foreign; etcd_has_data || echo none"
     out = shell.run(f"DATA=$HOME_DIR/etcd; {code}", phase="etcd-member", values=VALUES)
     assert out.endswith("none\n")
     assert (shell.folder / "home/etcd.removed/member/wal/0.wal").exists()
@@ -374,25 +398,38 @@ def test_a_decommissioned_member_comes_back_as_a_new_one(shell: Shell) -> None:
     assert changing(shell) == [f"member add master-1 --learner --peer-urls https://{ME}:2380"]
 
 
-@pytest.mark.usefixtures("serving_etcd")
 def test_a_member_that_is_down_keeps_its_data(shell: Shell) -> None:
     data_there(shell)
     members(shell, *THREE)
-    shell.run(f"{FILES}; set_aside_if_removed", phase="etcd-member", values=VALUES)
+    shell.run(f"{FILES}; set_aside_foreign", phase="etcd-member", values=VALUES)
     assert (shell.folder / "data/member").is_dir()
 
 
 def test_data_stays_while_no_quorum_answers(shell: Shell) -> None:
     data_there(shell)
     shell.stub("etcdctl", "exit 1")
-    shell.run(f"{FILES}; set_aside_if_removed", phase="etcd-member", values=VALUES)
+    shell.run(f"{FILES}; set_aside_foreign", phase="etcd-member", values=VALUES)
     assert (shell.folder / "data/member").is_dir()
 
 
 def test_a_member_that_is_in_forgets_the_list_by_which_it_joined(shell: Shell) -> None:
     (shell.folder / "bootstrap.env").write_text("ETCD_INITIAL_CLUSTER_STATE=existing\n")
-    done = ("own", "binaries", "put", "install", "set_aside_if_removed", "settle", "promote")
+    done = ("set_aside_foreign", "join_or_found", "start_etcd", "promote", "prove_cluster")
     stubs = "; ".join(f"{name}() {{ :; }}" for name in (*done, "wait_for", "settled"))
-    code = f"{FILES}; {stubs}; etcd_has_data() {{ true; }}; sha256sum() {{ :; }}; main"
+    code = f"{FILES}; {stubs}; etcd_has_data() {{ true; }}; become_member"
     shell.run(code, phase="etcd-member", values=VALUES)
     assert not (shell.folder / "bootstrap.env").exists()
+
+
+@pytest.mark.parametrize(("until", "founds"), [(-1, False), (3600, True), (None, True)])
+def test_a_text_that_may_found_a_cluster_founds_none_when_its_time_is_over(
+    shell: Shell, until: int | None, *, founds: bool
+) -> None:
+    """It lies in the state for ever, and whatever makes it run again must not make a second cluster."""
+    values = {**VALUES, "BOOTSTRAP": "1", "MEMBERS": f"master-1={ME}"}
+    if until is not None:
+        values["BOOTSTRAP_UNTIL"] = str(int(time.time()) + until)
+    out = shell.run(f"{FILES}; found_cluster", phase="etcd-member", values=values, fails=not founds)
+    assert ("founding the etcd cluster" in out) == founds
+    if not founds:
+        assert "a new, empty cluster is never made" in out

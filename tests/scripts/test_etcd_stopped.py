@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
@@ -70,6 +71,29 @@ def test_the_api_server_of_a_removed_member_ends(members: Members, shell: Shell)
     assert (shell.root / ASIDE).read_text() == LOCAL
     assert shell.calls[-1] == "pkill -KILL -x kube-apiserver"
     assert any("_SYSTEMD_INVOCATION_ID=0123" in call for call in shell.calls)
+
+
+REMOVED = "the member has been permanently removed from the cluster"
+RECORD = f'{{"level":"warn","ts":"2026-01-01T00:00:00.000000Z","caller":"etcdserver/server.go:1172","msg":"server error","error":"{REMOVED}"}}'
+
+
+@pytest.mark.parametrize(
+    ("line", "ends"),
+    [
+        (RECORD, True),
+        (REMOVED, False),
+        (f"x{RECORD}", False),
+        (f"{RECORD}x", False),
+        (json.dumps({"level": "warn", "ts": "t", "caller": "c", "msg": REMOVED}), False),
+        (json.dumps({"level": "warn", "ts": "t", "caller": "c", "msg": "apply request took too long", "request": RECORD}), False),
+        (json.dumps({"level": "warn", "ts": "t", "caller": "c", "msg": "server error", "error": f"role {REMOVED}"}), False),
+    ],
+)  # fmt: skip
+def test_a_name_that_reads_like_it_ends_nothing(shell: Shell, line: str, *, ends: bool) -> None:
+    log = shell.folder / "etcd.log"
+    log.write_text(f"{line}\n")
+    stopped(shell, log, LOCAL)
+    assert (shell.root / MANIFEST).exists() != ends
 
 
 def test_it_is_back_once_the_machine_is_a_member_again(shell: Shell) -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from operations import backup, machine, object_store, restore, stack, transfer
-from operations.engine import Engine, StackError
-from operations.machine import Answer, Hop, Target
-from operations.stack import Stack
-from stacks.plan import plan
-from stacks.spec import load
+from operations import backup, restore
+from operations.engine import stack
+from operations.engine.engine import Engine, StackError
+from operations.engine.stack import Stack
+from operations.etcd_snapshots import object_store, transfer
+from operations.ssh import client
+from operations.ssh.client import Answer, Hop, Target
+from stacks.cluster.resolve import plan
+from stacks.load import load
 from tests.scripts.real_etcd import BACKUP_KEY, CLUSTER_ID
 from tests.scripts.s3_server import ACCESS_KEY, BUCKET, REGION, SECRET, S3Server
 from tests.unit.configs import lab, with_store
@@ -22,8 +26,18 @@ from tests.unit.configs import lab, with_store
 NAMES = [
     "dev-20260101T000000Z-7-manual.db.enc",  # by an older program
     "dev-20260102T000000Z-9-master-2-schedule.db.enc",
-    "dev-20260103T000000Z-12-master-1-change.db.enc",
+    "dev-20260103T000000Z-12-master-1-change.db.gz.enc",  # the only one that is sealed
 ]
+
+
+def text_of(name: str) -> bytes:
+    text = f"text of {name}".encode()
+    if not name.endswith(".gz.enc"):
+        return text
+    head = f"kube-ha-snapshot:1:{name}:12"
+    own = hmac.digest(BACKUP_KEY.encode(), b"kube-ha snapshot seal", "sha256")
+    total = hmac.digest(own, f"{head}\n".encode() + text, "sha256").hex()
+    return text + f"\n{head}:{total}\n".encode()
 
 
 @pytest.fixture
@@ -33,8 +47,8 @@ def server(tmp_path: Path) -> Iterator[S3Server]:
     folder = found.bucket / f"prod/dev-{CLUSTER_ID}"
     folder.mkdir(parents=True)
     for name in NAMES:
-        (folder / name).write_text(f"text of {name}")
-        total = hashlib.sha256(f"text of {name}".encode()).hexdigest()
+        (folder / name).write_bytes(text_of(name))
+        total = hashlib.sha256(text_of(name)).hexdigest()
         (folder / f"{name}.sha256").write_text(f"{total}  {name}\n")
     (folder / "notes.txt").write_text("x")
     try:
@@ -82,10 +96,10 @@ def test_what_lies_there_is_listed_and_fetched_by_name(
     assert backup.main(["prod", "--snapshot", "store:latest"]) == 0
     file = Path(".local/backups/prod") / NAMES[2]
     assert capsys.readouterr().out.strip() == str(file)
-    assert file.read_text() == f"text of {NAMES[2]}"
+    assert file.read_bytes() == text_of(NAMES[2])
     words = ["prod", "--snapshot", f"store:{NAMES[0]}", "--to", str(tmp_path / "there")]
     assert backup.main(words) == 0
-    assert (tmp_path / "there" / NAMES[0]).read_text() == f"text of {NAMES[0]}"
+    assert (tmp_path / "there" / NAMES[0]).read_bytes() == text_of(NAMES[0])
     assert backup.main(["prod", "--snapshot", "store:none.db"]) == 1
     assert "is no name of a snapshot" in capsys.readouterr().err
 
@@ -94,7 +108,7 @@ def test_what_lies_there_is_listed_and_fetched_by_name(
 def test_a_restore_by_name_refuses_what_is_no_snapshot_and_touches_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(machine, "run", lambda *_, **__: pytest.fail("a machine was asked"))
+    monkeypatch.setattr(client, "run", lambda *_, **__: pytest.fail("a machine was asked"))
     assert restore.main(["prod", "--snapshot", "store:latest"]) == 1
     said = capsys.readouterr()
     assert f"{NAMES[2]} is brought to .local/backups/prod" in said.out
@@ -128,7 +142,7 @@ def test_a_backup_that_was_not_sent_is_brought_here_and_fails_all_the_same(
         )
         return Answer(status=1, text=text, asked_at_s=0)
 
-    monkeypatch.setattr(machine, "run", run)
+    monkeypatch.setattr(client, "run", run)
     monkeypatch.setattr(transfer, "fetch", lambda _target, _path, into: into.write_bytes(b"whole"))
     assert backup.main(["prod"]) == 1
     said = capsys.readouterr()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from tests.scripts import node_list
 from tests.scripts.shell import OWNER, Shell
 
 VALUES = {
     "PLAN": "0",
     "NODES": "2",
+    "OURS": "node-1\nnode-2\nmaster-1\nworker-1",
     "MANIFEST": "",
     "NETWORK": "1",
     "NAMESPACE": "check",
@@ -18,11 +22,27 @@ VALUES = {
     "REACH": "5",
     "DEPLOYMENTS": "kube-system/deployment/coredns kube-flannel/daemonset/flannel",
 }
-PODS = "node-1 pod-1 10.244.0.2 10.0.0.1\nnode-2 pod-2 10.244.1.2 10.0.0.2"
+PODS = json.dumps(
+    {
+        "items": [
+            {
+                "metadata": {"name": f"pod-{number}"},
+                "spec": {"nodeName": f"node-{number}"},
+                "status": {"podIP": f"10.244.{number - 1}.2", "hostIP": f"10.0.0.{number}"},
+            }
+            for number in (1, 2, 3)  # the third is on a node of somebody else's
+        ]
+    }
+)
 
 
 def kubectl(shell: Shell, cases: str) -> None:
     shell.stub("kubectl", f'case "$*" in\n{cases}\nesac')
+
+
+def nodes(rows: list[str], *fields: str) -> str:
+    """A case of `kubectl`: the Nodes that the API lists."""
+    return f"*'get nodes'*) echo '{node_list.listing(rows, fields)}' ;;"
 
 
 def test_an_object_that_is_not_listed_fails_the_gate(shell: Shell) -> None:
@@ -40,8 +60,7 @@ def test_a_rollout_that_hangs_is_named_with_its_last_lines(shell: Shell) -> None
 def test_cloned_machines_are_named(shell: Shell) -> None:
     kubectl(
         shell,
-        """*metadata.name*) printf 'aa node-1\\nbb node-2\\naa node-3\\n' ;;
-*machineID*) printf 'aa\\nbb\\naa\\n' ;;""",
+        nodes(["node-1|aa", "node-2|bb", "node-3|aa"], "machine"),
     )
     out = shell.run("machine_ids", phase="gate", values=VALUES, fails=True)
     assert "nodes share the machine-id aa: node-1 node-3" in out
@@ -231,9 +250,9 @@ def kubelets(shell: Shell, unknown: str, **values: str) -> str:
     """The gate's look at what kubelets serve with; the first answers of API servers are played."""
     kubectl(
         shell,
-        """*csr*) printf 'csr-1 system:node:node-2 \\ncsr-2 system:node:node-1 Approved\\n' ;;
+        """*csr*) echo '{"items": [{"metadata": {"name": "csr-1"}, "spec": {"username": "system:node:node-2"}, "status": {}},
+  {"metadata": {"name": "csr-2"}, "spec": {"username": "system:node:node-1"}, "status": {"conditions": [{"type": "Approved"}]}}]}' ;;
 *endpointslices*) printf '10.0.0.11\\n10.0.0.12\\n' ;;
-*metadata.name*) printf 'node-1\\nnode-2\\n' ;;
 *proxy/healthz*) echo ok ;;""",
     )
     shell.stub("openssl")
@@ -278,7 +297,7 @@ def test_kubelets_that_sign_their_own_are_not_asked(shell: Shell) -> None:
 def test_every_kubelet_has_to_answer_and_curls_meter_is_no_answer(
     shell: Shell, answers: str, missing: int
 ) -> None:
-    kubectl(shell, "*metadata.name*) printf 'node-1\\nnode-2\\n' ;;")
+    kubectl(shell, nodes(["node-1", "node-2"]))
     # Of parallel transfers curl 7.88 shows a meter, -s or not.
     shell.stub(
         "curl",
@@ -296,11 +315,18 @@ esac""",
     assert said.startswith(told) if missing else said == ""
 
 
-TAINTS = "master-1 node-role.kubernetes.io/control-plane node.cloudprovider.kubernetes.io/uninitialized\\nworker-1\\n"
+CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane"}
+UNINITIALIZED = {"key": "node.cloudprovider.kubernetes.io/uninitialized"}
+
+
+def tainted(*taints: dict[str, str]) -> str:
+    """A case of `kubectl`: a master with these taints, and a worker without."""
+    master = {"metadata": {"name": "master-1"}, "spec": {"taints": taints}}
+    return f"*'get nodes'*) echo '{node_list.listed(master, node_list.one('worker-1'))}' ;;"
 
 
 def test_nodes_that_no_cloud_controller_manager_initialises_are_named(shell: Shell) -> None:
-    kubectl(shell, f"*taints*) printf '{TAINTS}' ;;")
+    kubectl(shell, tainted(CONTROL_PLANE, UNINITIALIZED))
     assert "uninitialized is still on master-1\n" in shell.run(
         "all_initialized || true", phase="gate", values=VALUES
     )
@@ -309,7 +335,56 @@ def test_nodes_that_no_cloud_controller_manager_initialises_are_named(shell: She
     shell.run(code, phase="gate", values=values, fails=True)
     # Nobody is waited for where there is none.
     shell.run("check_initialized", phase="gate", values=VALUES)
-    kubectl(
-        shell, "*taints*) printf 'master-1 node-role.kubernetes.io/control-plane\\nworker-1\\n' ;;"
-    )
+    kubectl(shell, tainted(CONTROL_PLANE))
     shell.run("check_initialized", phase="gate", values=values)
+
+
+def test_only_what_has_failed_is_dialled_again(shell: Shell) -> None:
+    """Of thousands of connections some fail by chance, others in every try."""
+    fails = "[[ $* == *host=10.244.1.2* && $(<tries) -le 2 ]] && mkdir failed$(<tries) 2>/dev/null"
+    network(shell, f"""if {fails}; then exit 7; fi; echo '{{"responses":["pod"]}}'""")
+    code = """
+wait_for() { local n; shift 2; for n in 1 2 3; do echo $n >tries; if "$@"; then return; fi; done; die "never"; }
+check_network
+"""
+    out = shell.run(code, phase="gate", values=VALUES)
+    dialled = [call for call in shell.calls if call.startswith("curl")]
+    assert len(dialled) == 12, "once all of them, then one that had failed, and once more"
+    assert all("host=10.244.1.2" in call for call in dialled[10:])
+    assert "10 connections between" in out
+
+
+@pytest.mark.parametrize(("nodes", "limits"), [(5, [181, 91]), (1000, [430, 340])])
+def test_the_gate_is_more_patient_with_more_nodes(
+    shell: Shell, nodes: int, limits: list[int]
+) -> None:
+    network(shell, "exit 7")
+    code = 'wait_for() { echo "limit $1"; }; check_network'
+    out = shell.run(code, phase="gate", values={**VALUES, "NODES": str(nodes)})
+    assert [int(line.split()[1]) for line in out.splitlines() if "limit " in line] == limits
+
+
+@pytest.mark.parametrize(
+    ("silent", "enough", "passes"), [(1, "2", True), (2, "2", False), (1, "", False), (0, "", True)]
+)
+def test_preflight_is_content_with_most_of_a_cluster_that_lives(
+    shell: Shell,
+    silent: int,
+    enough: str,
+    *,
+    passes: bool,
+) -> None:
+    peers = [f"10.0.0.1{number}:6443" for number in (1, 2, 3)]
+    away = " ".join(peers[:silent])
+    code = f"""
+dials() {{ [[ " {away} " != *" $1 "* ]]; }}
+SECONDS=0; sleep() {{ SECONDS=$((SECONDS + 40)); }}
+check_peers; printf '%s\\n' "${{problems[@]}}" "end"
+"""
+    values = {"PEERS": " ".join(peers), "ROLES": "worker"} | (
+        {"PEERS_ENOUGH": enough} if enough else {}
+    )
+    out = shell.run(code, phase="preflight", values=values)
+    assert ("does not answer on port 6443" not in out) == passes
+    if passes and silent:
+        assert "not reached: 10.0.0.11:6443" in out

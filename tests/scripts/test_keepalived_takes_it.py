@@ -7,10 +7,11 @@ import subprocess
 
 import pytest
 
-from stacks.files.keepalived import CHECK, VRRP_FILE, holder
+from stacks.render.keepalived import CHECK, VRRP_FILE, holder
 from tests.e2e import lab
-from tests.unit import configs, files_examples
+from tests.unit import configs
 from tests.unit.configs import planned
+from tests.unit.render import examples
 
 pytestmark = pytest.mark.lab
 
@@ -43,7 +44,7 @@ def taken(text: str) -> tuple[bool, str]:
 
 @pytest.mark.parametrize("masters", [1, 3, 7])
 def test_it_takes_what_is_made(masters: int) -> None:
-    plan = files_examples.lab(masters, frontDoors={"vip": {"address": "10.92.0.5"}})
+    plan = examples.lab(masters, frontDoors={"vip": {"address": "10.92.0.5"}})
     for node in {plan.masters[0], plan.masters[-1]}:
         good, said = taken(holder(plan, node))
         assert good, said
@@ -70,7 +71,7 @@ def test_it_takes_that_of_a_load_balancer() -> None:
     ],
 )
 def test_it_refuses_rubbish(good: str, bad: str, said: str) -> None:
-    plan = files_examples.lab(frontDoors={"vip": {"address": "10.92.0.5"}})
+    plan = examples.lab(frontDoors={"vip": {"address": "10.92.0.5"}})
     fine, told = taken(holder(plan, plan.masters[0]).replace(good, bad))
     assert not fine
     assert said in told

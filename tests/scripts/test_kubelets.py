@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.scripts.shell import Shell
+from tests.scripts import node_list
+from tests.scripts.shell import SCRIPTS, Shell
 from tests.scripts.test_identity import ca
+from tests.unit.render.examples import program
 
 NODE = {"SERVING_ISSUED": "1", "ADDRESS": "10.0.0.11"}
 # Of this process alone: other tests go on beside it.
@@ -155,9 +157,10 @@ def kubelet(shell: Shell, number: int, authority: str, *, of: int | None = None)
 
 
 def test_kubelets_are_told_apart_by_what_they_show(master: Shell) -> None:
-    rows = "\n".join(f"node-{number} {LOOPBACK}.{number}" for number in (1, 2, 3, 4))
-    master.stub("kubectl", f"printf '%s\\n' '{rows}' 'node-5 '")
-    code = f"unknown_kubelets {master.folder}/ca-new.crt"
+    rows = [f"node-{number}|{LOOPBACK}.{number}" for number in (1, 2, 3, 4)]
+    listing = node_list.listing([*rows, "node-5|"], ["address"])
+    master.stub("kubectl", f"echo '{listing}'")
+    code = f"source {SCRIPTS}/cluster-reader.sh; unknown_kubelets {master.folder}/ca-new.crt"
     with (
         kubelet(master, 1, "new"),
         kubelet(master, 2, "self"),
@@ -213,22 +216,62 @@ def test_kubelets_are_asked_when_it_matters_alone(master: Shell) -> None:
     assert expect(master, "'node-1 (self-signed certificate)'") == ""
 
 
-def approver(shell: Shell, issued: str) -> str:
+def approver(shell: Shell) -> str:
     shell.stub("systemctl")
-    values = {**NODE, "SERVING_ISSUED": issued}
-    return shell.run("approver; echo changes=$changes", phase="master", values=values)
+    keys = ("etc/kube-ha/approver.crt", "etc/kube-ha/ca.crt")
+    for path in (shell.root / key for key in keys):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.write_text("of now\n")
+    return shell.run("approver; echo changes=$changes", phase="master", values=NODE)
 
 
-def test_the_approver_comes_and_goes_with_the_config(master: Shell) -> None:
-    assert "changes=0" in approver(master, "")
-    approver(master, "1")
-    assert any(call == "systemctl restart kube-ha-approver.service" for call in master.calls)
+RESTART = "systemctl restart kube-ha-approver.service"
+
+
+def test_the_approver_restarts_when_it_or_its_keys_change(master: Shell) -> None:
+    approver(master)
+    assert RESTART in master.calls
     script = master.root / "etc/kube-ha/approve"
     assert script.stat().st_mode & 0o777 == 0o755
-    unit = master.root / "etc/systemd/system/kube-ha-approver.service"
-    assert "ExecStart=/etc/kube-ha/approve" in unit.read_text()
-    assert "changes=0" in approver(master, "1")
+    assert script.read_text().startswith("#!/usr/bin/env bash\n")
     master.forget()
-    assert "approves no certificates of kubelets any more" in approver(master, "")
-    assert "systemctl disable -q --now kube-ha-approver" in master.calls
-    assert not unit.exists()
+    assert "changes=0" in approver(master)
+    assert RESTART not in master.calls
+    for key in ("etc/kube-ha/approver.crt", "etc/kube-ha/ca.crt"):
+        master.forget()
+        (master.root / key).write_text("another\n")
+        approver(master)
+        assert RESTART in master.calls
+
+
+def test_the_approver_holds_no_credential_but_its_own(master: Shell) -> None:
+    approver(master)
+    text = (master.root / "etc/systemd/system/kube-ha-approver.service").read_text()
+    unit = [line.partition("=") for line in text.splitlines() if "=" in line]
+    assert ("DynamicUser", "=", "yes") in unit
+    assert ("CapabilityBoundingSet", "=", "") in unit
+    # Opened by systemd before it is nobody: it could not open it itself.
+    assert ("StandardInput", "=", "file:/etc/kube-ha/approver.key") in unit
+    hidden = " ".join(value for key, _, value in unit if key == "InaccessiblePaths").split()
+    assert {"-/etc/kubernetes", "-/var/lib/kube-ha", "-/var/lib/kubelet"} <= set(hidden)
+    for path in (SCRIPTS / f"{name}.sh" for name in ("judge", "approve")):
+        assert "admin" not in path.read_text()
+
+
+def test_systemd_knows_every_line_of_the_approvers_unit(master: Shell) -> None:
+    approver(master)
+    unit = master.root / "etc/systemd/system/kube-ha-approver.service"
+    unit.write_text(
+        unit.read_text().replace("ExecStart=/etc/kube-ha/approve", "ExecStart=/bin/true")
+    )
+    done = subprocess.run(
+        [program("systemd-analyze", master.folder), "verify", unit.name],
+        cwd=unit.parent,
+        env=os.environ | {"SYSTEMD_UNIT_PATH": f"{unit.parent}:"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert [line for line in done.stderr.splitlines() if str(unit.parent) in line] == []

@@ -8,7 +8,10 @@ from tests.scripts.machine import Machine
 from tests.scripts.shell import OWNER, Shell
 
 MARK = {"home/state/owner"}
-UNITS = {"kubelet", "etcd", "kube-ha-backup.timer", "haproxy", "containerd"}
+UNITS = {
+    *("kubelet", "etcd", "haproxy", "containerd"),
+    *("kube-ha-backup.timer", "kube-ha-etcd-guard.timer"),
+}
 
 
 @pytest.fixture
@@ -61,7 +64,11 @@ def test_etcd_alone_leaves_runtime_and_haproxy_of_somebody_else_alone(machine: M
     (machine.shell.root / "etc/haproxy/haproxy.cfg").write_text("frontend web\n")
     leave(machine)
     assert machine.running == {"kubelet", "haproxy", "containerd", "containerd-shim"}
-    assert machine.asked_of_systemd("disable") == ["kube-ha-backup.timer", "etcd"]
+    assert machine.asked_of_systemd("disable") == [
+        "kube-ha-backup.timer",
+        "kube-ha-etcd-guard.timer",
+        "etcd",
+    ]
     assert "root/etc/haproxy/haproxy.cfg" in machine.files
     assert "root/var/lib/containerd/meta.db" in machine.files
     assert "root/usr/local/bin/etcd" not in machine.files

@@ -175,6 +175,18 @@ def test_a_kubelet_that_kubeadm_has_just_started_is_not_started_again(shell: She
     assert "systemctl restart kubelet.service" in shell.calls
 
 
+@pytest.mark.parametrize("step", ["settle_kubelet", "kubelet_started"])
+def test_what_kubeadm_writes_for_a_kubelet_is_for_root_alone(shell: Shell, step: str) -> None:
+    """kubeadm makes its files anew for everybody to read; whatever step follows closes them."""
+    shell.stub("systemctl")
+    folder = shell.root / "var/lib/kubelet"
+    folder.mkdir(parents=True)
+    for name in ("config.yaml", "kubeadm-flags.env"):
+        (folder / name).touch(mode=0o644)
+    shell.run(f'kubelet_files() {{ printf "%s\n" "$PWD/config"; }}; touch config; {step}')
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+
+
 CONTENT = b"artefact"
 SUM = hashlib.sha256(CONTENT).hexdigest()
 CURL = 'while [[ $1 != -o ]]; do shift; done; printf %s artefact >"$2"'
@@ -431,3 +443,65 @@ def test_a_phase_that_makes_no_node_tells_nothing(shell: Shell) -> None:
     shell.stub("curl")
     shell.run(f'{NODE} die "no quorum"', fails=True)
     assert shell.calls == []
+
+
+def test_what_put_writes_outlives_a_power_cut(shell: Shell) -> None:
+    """The content before the name, and the name before whoever relies on it goes on."""
+    for name in ("sync", "mv"):
+        shell.stub(name, f'/bin/{name} "$@"')
+    shell.run('put 600 "$PWD/etc/file" <<<"text"; put 600 "$PWD/etc/file" <<<"text"')
+    etc = f"{shell.folder}/etc"
+    assert shell.calls == [
+        f"sync -d {etc}/.file.new",
+        f"mv -f {etc}/.file.new {etc}/file",
+        f"sync {etc}",
+    ]
+
+
+def test_what_is_installed_outlives_a_power_cut_before_its_mark_does(shell: Shell) -> None:
+    shell.stub("sync", '[[ $1 != -f ]] || { ls "$2" "${STATE:-home/state}"/*.artefact; true; }')
+    (shell.folder / "from").write_text("binary")
+    code = 'fetch() { cp from "$3"; }; install_binary tool url aa "$PWD/tool"'
+    out = shell.run(code)
+    assert [call for call in shell.calls if call.startswith("sync -f")] == [
+        f"sync -f {shell.folder}/tool"
+    ]
+    assert f"{shell.folder}/tool\n" in out
+    assert "cannot access" in out, "the mark was there before"
+
+
+def test_an_owners_mark_that_a_power_cut_has_emptied_counts_as_none(shell: Shell) -> None:
+    shell.state.mkdir(parents=True)
+    (shell.state / "owner").touch()
+    shell.run("own")
+    assert (shell.state / "owner").read_text() == f"{OWNER}\n"
+
+
+def test_the_lock_lies_where_only_root_can_take_it(shell: Shell) -> None:
+    code = "source $here/lib.sh; echo at $LOCK; LOCK=$PWD/run/lock STATE=$PWD/home/state; lock; stat -c %a run"
+    out = shell.run(code).splitlines()
+    assert out == ["at /run/kube-ha/lock", "700"]
+
+
+def test_a_run_of_an_older_version_is_waited_for(shell: Shell) -> None:
+    old = shell.folder / "old"
+    code = f'OLD_LOCK={old} SECONDS=0; lock; echo "after $SECONDS s"; ls {old} 2>&1 || true'
+    with old.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        waiting = subprocess.Popen(["sleep", "3"], pass_fds=[file.fileno()])
+    try:
+        # It has the lock by the file that it has inherited, as the phase of an engine that died.
+        out = shell.run(code)
+    finally:
+        waiting.wait()
+    assert re.search(r"after [2-9] s", out), out
+    assert "No such file" in out
+
+
+def test_a_lock_that_somebody_else_than_root_holds_keeps_nobody_waiting(shell: Shell) -> None:
+    old = shell.folder / "old"
+    old.touch()
+    shell.stub("stat", 'if [[ $* == *%u* ]]; then echo 1000; else /usr/bin/stat "$@"; fi')
+    with old.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert "after 0 s" in shell.run(f'OLD_LOCK={old} SECONDS=0; lock; echo "after $SECONDS s"')

@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from operations import drift, expected, look, machine, probe, stack, status
-from operations.engine import StackError
-from operations.machine import Hop, Target
-from operations.stack import Stack
-from stacks.plan import Plan
-from tests.unit import probed
+from operations import drift, status
+from operations.engine import stack
+from operations.engine.engine import StackError
+from operations.engine.stack import Stack
+from operations.observe import expected, observation, probe
+from operations.ssh import client
+from operations.ssh.client import Hop, Target
+from stacks.cluster.plan import Plan
 from tests.unit.configs import adopted, host_key, lab, planned
+from tests.unit.operations import probed
 
 PLAN = planned(adopted())
 
@@ -120,16 +123,16 @@ def test_a_machine_that_hangs_is_given_up(
     machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (machines.folder / "slow").write_text("30")
-    monkeypatch.setattr(machine, "_HANDSHAKE_S", 1)
+    monkeypatch.setattr(client, "_HANDSHAKE_S", 1)
     target = Target(hop=Hop(address="192.0.2.11", port=22, user="root", host_key=None, key=None))
-    answer = machine.run(target, "probe", {"NODE": "x"}, limit_s=1)
+    answer = client.run(target, "probe", {"NODE": "x"}, limit_s=1)
     assert not answer.reached
     assert answer.text == "no answer within 2 s"
 
 
 def test_a_clock_counts_only_beyond_the_time_of_the_question() -> None:
     def skew(clock_s: float) -> float:
-        answer = machine.Answer(status=0, text="", asked_at_s=100, took_s=20)
+        answer = client.Answer(status=0, text="", asked_at_s=100, took_s=20)
         return probe.skew_s(clock_s, answer)
 
     assert [skew(clock) for clock in (90, 100, 110, 120, 150)] == [-10, 0, 0, 0, 30]
@@ -187,4 +190,4 @@ def test_both_tools_end_to_end(
 
 
 def test_a_look_is_one_of_the_stack_that_is_named(applied: Path, machines: Machines) -> None:
-    assert look.take("dev").stack == "dev"
+    assert observation.take("dev").stack == "dev"

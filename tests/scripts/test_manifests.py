@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from stacks import addon_files, desired
-from stacks.addon_files import Addon
-from stacks.plan import plan
-from stacks.spec import load
+from stacks.checks import user_addons as check_user_addons
+from stacks.cluster import user_addons as cluster_user_addons
+from stacks.cluster.resolve import plan
+from stacks.cluster.user_addons import Addon
+from stacks.load import load
+from stacks.phases import manifests
 from tests.scripts.kubectl_api import KubectlApi
 from tests.scripts.shell import SCRIPTS, Shell
 from tests.unit.configs import lab
@@ -44,17 +46,17 @@ def addon_of(shell: Shell, name: str, *files: Sequence[str]) -> Addon:
         path.write_text("---\n".join(documents))
         paths.append(str(path))
     spec = load(lab({"addons": {name: {"manifests": paths}}}), read_keys=False)
-    assert addon_files.problems(spec) == []
-    (addon,) = addon_files.read(spec)
+    assert check_user_addons.problems(spec) == []
+    (addon,) = cluster_user_addons.read(spec)
     (shell.folder / "copies").mkdir(exist_ok=True)
     for number, name in enumerate(paths):
-        copy = shell.folder / "copies" / desired.shipped(addon, number)
+        copy = shell.folder / "copies" / manifests.shipped(addon, number)
         copy.write_bytes(Path(name).read_bytes())
     return addon
 
 
 def values(addon: Addon) -> Mapping[str, str]:
-    return desired.manifests(plan(load(lab())), addon)
+    return manifests.manifests(plan(load(lab())), addon)
 
 
 def apply(
@@ -134,7 +136,7 @@ def test_it_is_listed_before_the_first_object_is_applied(shell: Shell, api: Kube
 
 def test_a_copy_that_is_not_of_this_plan_is_not_applied(shell: Shell, api: KubectlApi) -> None:
     addon = addon_of(shell, "toys", [config_map("a")])
-    (shell.folder / "copies" / desired.shipped(addon, 0)).write_text(config_map("b"))
+    (shell.folder / "copies" / manifests.shipped(addon, 0)).write_text(config_map("b"))
     out = apply(shell, addon, fails=True)
     assert "is not the" in out
     assert "raise converge.generation" in out
@@ -147,7 +149,7 @@ def test_copies_of_before_are_gone_and_those_of_others_stay(shell: Shell, api: K
     now = addon_of(shell, "toys", [config_map("c")])
     apply(shell, now)
     there = {file.name for file in (shell.folder / "copies").iterdir()}
-    assert there == {desired.shipped(now, 0), desired.shipped(other, 0)}
+    assert there == {manifests.shipped(now, 0), manifests.shipped(other, 0)}
 
 
 def test_what_left_the_file_is_deleted_at_the_end_last_applied_first(
@@ -194,7 +196,7 @@ def test_all_of_an_add_on_that_left_is_deleted_but_for_what_others_may_need(
     assert "kept" not in sweep(shell, "other")
 
 
-@pytest.mark.parametrize("kind", addon_files.KEPT)
+@pytest.mark.parametrize("kind", cluster_user_addons.KEPT)
 def test_the_plan_in_words_and_the_sweep_keep_the_same_kinds(
     shell: Shell, api: KubectlApi, kind: str
 ) -> None:
@@ -202,7 +204,7 @@ def test_the_plan_in_words_and_the_sweep_keep_the_same_kinds(
     shell.run(f"drop_object {kind} default x", phase="nodes")
     assert api.deleted == []
     script = (SCRIPTS / "addon-list.sh").read_text()
-    assert f'KEPT_KINDS=" {" ".join(addon_files.KEPT)} "' in script
+    assert f'KEPT_KINDS=" {" ".join(cluster_user_addons.KEPT)} "' in script
 
 
 def test_what_moves_to_another_add_on_stays(shell: Shell, api: KubectlApi) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from stacks import desired
+from stacks.phases import desired
 from tests.scripts.shell import SCRIPTS, Shell
 
 CONFIG = """kind: ClusterConfiguration
@@ -20,6 +20,8 @@ VALUES = {
     "AUDIT_POLICY": "kind: Policy",
     "ADMISSION_CONFIG": "",
     "OIDC_CA": "",
+    "AUDIT_WEBHOOK": "",
+    "AUTHENTICATION": "",
     "CERTIFICATES": "aa",
     "KEYS": "",
     "SERVING_ISSUED": "",
@@ -42,6 +44,7 @@ renew_kubeconfigs() { :; }
 follow_kubelet_settings() { :; }
 end_update() { :; }
 announce() { :; }
+approver() { :; }
 log() { echo "$*"; }
 """
 
@@ -157,8 +160,26 @@ def test_static_pods_changed_by_hand_are_made_again(shell: Shell) -> None:
 
 def test_a_kubeconfig_that_was_removed_is_made_again(shell: Shell) -> None:
     run(shell, VALUES)
-    code = f'{FAKES}KUBECONFIGS="admin super-admin"; kubeconfigs() {{ echo made; }}\n'
+    code = f'{FAKES}KUBECONFIGS="admin scheduler"; kubeconfigs() {{ echo made; }}\n'
     assert "made" in shell.run(f"{code}main", phase="master", values=VALUES).splitlines()
+
+
+def test_a_kubeconfig_past_rbac_stays_on_no_master(shell: Shell) -> None:
+    run(shell, VALUES)
+    file = shell.root / "etc/kubernetes/super-admin.conf"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    assert run(shell, VALUES) == [f"removed {file}", "done, changes=1"]
+    assert not file.exists()
+    assert run(shell, VALUES) == ["done, changes=0"]
+    # kubeadm init makes it where a cluster begins, and no step of ours does.
+    shell.stub("kubeadm")
+    shell.stub("kubectl")
+    code = "trust_ca() { :; }; mkdir -p $STATE $ROOT/etc/kubernetes; touch $BREAK_GLASS; kubeconfigs 2>/dev/null || true; clear_away"
+    shell.stub("systemctl")
+    shell.run(code, phase="master", values=VALUES)
+    assert [call for call in shell.calls if "super-admin" in call or "kubeconfig all" in call] == []
+    assert not file.exists()
 
 
 def test_what_the_cluster_keeps_for_joining_is_published_again(shell: Shell) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
-from stacks import names as name_lists
+from stacks.cluster import names as name_lists
+from tests.scripts import node_list
 from tests.scripts.shell import Shell
 
 VALUES = {
-    "WANTED": "master aaaa master-[1-3]\nworker bbbb worker-[1-2],db",
+    "WANTED": "master aaaaaaaaaaaaaaaa master-[1-3]\nworker bbbbbbbbbbbbbbbb worker-[1-2],db",
     "LABELS": "",
     "TAINTS": "",
     "MEMBERS": "master-1=10.0.0.11 master-2=10.0.0.12",
@@ -23,21 +24,46 @@ VALUES = {
 }
 
 
-def node(name: str, applied: str = "bbbb", ready: str = "True", *told: str) -> str:
+def node(name: str, applied: str = "bbbbbbbbbbbbbbbb", ready: str = "True", *told: str) -> str:
     """A row of the cluster's nodes; `told` is what it has begun, and what it failed with."""
     return "|".join((name, applied, ready, *told, "", "")[:5])
 
 
 READY = [
-    *(node(f"master-{number}", "aaaa") for number in (1, 2, 3)),
+    *(node(f"master-{number}", "aaaaaaaaaaaaaaaa") for number in (1, 2, 3)),
     *(node(name) for name in ("worker-1", "worker-2", "db")),
 ]
 
 
-def cluster(shell: Shell, rows: list[str], extra: str = "") -> None:
-    """kubectl lists these nodes."""
-    (shell.folder / "nodes").write_text("".join(line + "\n" for line in rows))
-    shell.stub("kubectl", f'case "$*" in {extra} *"get nodes"*) cat "{shell.folder}/nodes" ;; esac')
+def cluster(
+    shell: Shell,
+    rows: list[str],
+    extra: str = "",
+    *,
+    fields: Sequence[str] = node_list.TOLD,
+    record: Mapping[str, str] | None = None,
+) -> None:
+    """kubectl lists these nodes, and holds this record of those that the stack has asked for."""
+    (shell.folder / "nodes").write_text(node_list.listing(rows, fields))
+    held = "" if record is None else json.dumps({"data": record})
+    (shell.folder / "record").write_text(held)
+    shell.stub(
+        "kubectl",
+        f"""case "$*" in {extra}
+  *"get nodes"*) cat "{shell.folder}/nodes" ;;
+  *"get configmap kube-ha-nodes"*) cat "{shell.folder}/record" ;;
+  *"patch configmap kube-ha-nodes"*)
+    cat >>"{shell.folder}/patches" # and what it makes of the record
+    jq -c --slurpfile is "{shell.folder}/record" '{{data: (($is[0].data // {{}}) * .data | with_entries(select(.value != null)))}}' <(tail -n 1 "{shell.folder}/patches") >"{shell.folder}/record.new"
+    mv "{shell.folder}/record.new" "{shell.folder}/record" ;;
+esac""",
+    )
+
+
+def recorded(shell: Shell) -> dict[str, str]:
+    text = (shell.folder / "record").read_text()
+    found: dict[str, str] = json.loads(text or "{}").get("data", {})
+    return found
 
 
 def changing(shell: Shell) -> list[str]:
@@ -74,32 +100,38 @@ def without_worker_2(*rows: str) -> list[str]:
     ("row", "reason"),
     [
         (None, "busy worker-2 (not registered)"),
-        (node("worker-2", "bbbb", "False"), "busy worker-2 (not Ready)"),
-        (node("worker-2", "bbbb", "Unknown"), "idle worker-2 (gives no sign of life)"),
-        (node("worker-2", "bbbb", "Unknown", "bbbb"), "busy worker-2 (not Ready)"),
-        (node("worker-2", "aaaa"), "idle worker-2 (has not applied this configuration)"),
+        (node("worker-2", "bbbbbbbbbbbbbbbb", "False"), "busy worker-2 (not Ready)"),
+        (node("worker-2", "bbbbbbbbbbbbbbbb", "Unknown"), "idle worker-2 (gives no sign of life)"),
         (
-            node("worker-2", "aaaa", "Unknown"),
+            node("worker-2", "bbbbbbbbbbbbbbbb", "Unknown", "bbbbbbbbbbbbbbbb"),
+            "busy worker-2 (not Ready)",
+        ),
+        (
+            node("worker-2", "aaaaaaaaaaaaaaaa"),
+            "idle worker-2 (has not applied this configuration)",
+        ),
+        (
+            node("worker-2", "aaaaaaaaaaaaaaaa", "Unknown"),
             "idle worker-2 (has not applied this configuration, and gives no sign of life)",
         ),
         (
-            node("worker-2", "aaaa", "Unknown", "bbbb"),
+            node("worker-2", "aaaaaaaaaaaaaaaa", "Unknown", "bbbbbbbbbbbbbbbb"),
             "busy worker-2 (has begun to apply this configuration)",
         ),
         # It has joined just now.
         (node("worker-2", ""), "busy worker-2 (has not applied this configuration)"),
         # Of another configuration.
         (
-            node("worker-2", "aaaa", "True", "", "cccc 12:00 no disk"),
+            node("worker-2", "aaaaaaaaaaaaaaaa", "True", "", "cccccccccccccccc 12:00 no disk"),
             "idle worker-2 (has not applied this configuration)",
         ),
         (
-            node("worker-2", "aaaa", "False", "", "bbbb 12:00 no disk"),
+            node("worker-2", "aaaaaaaaaaaaaaaa", "False", "", "bbbbbbbbbbbbbbbb 12:00 no disk"),
             "failed worker-2 (failed at 12:00 no disk)",
         ),
         # A revert: what it had applied was worked on again.
         (
-            node("worker-2", "bbbb", "True", "", "bbbb 12:00 no disk"),
+            node("worker-2", "bbbbbbbbbbbbbbbb", "True", "", "bbbbbbbbbbbbbbbb 12:00 no disk"),
             "failed worker-2 (failed at 12:00 no disk)",
         ),
     ],
@@ -117,17 +149,20 @@ def test_a_missing_node_is_named_with_the_reason(
 def wait_while(shell: Shell, rows: list[list[str]], *, stall_s: int = 50, idle_s: int = 50) -> str:
     """What the wait says when the cluster lists these rows, one list a look, the last one for ever."""
     for number, listed in enumerate(rows, start=1):
-        text = "".join(f"{line}\n" for line in listed)
-        (shell.folder / f"nodes-{number}").write_text(text)
+        (shell.folder / f"nodes-{number}").write_text(node_list.listing(listed))
     last = len(rows)
     shell.stub("kubectl", f'cat "{shell.folder}/nodes-$((calls < {last} ? calls : {last}))"')
     values = {**VALUES, "STALL_S": str(stall_s), "IDLE_S": str(idle_s)}
     return shell.run("wait_for_nodes", phase="nodes", values=values, fails=True)
 
 
-BEGUN = without_worker_2(node("worker-2", "aaaa", "True", "bbbb"))
-FAILED = without_worker_2(node("worker-2", "aaaa", "False", "", "bbbb 12:05 no disk"))
-FAILED_BEFORE = without_worker_2(node("worker-2", "aaaa", "False", "", "bbbb 12:00 no disk"))
+BEGUN = without_worker_2(node("worker-2", "aaaaaaaaaaaaaaaa", "True", "bbbbbbbbbbbbbbbb"))
+FAILED = without_worker_2(
+    node("worker-2", "aaaaaaaaaaaaaaaa", "False", "", "bbbbbbbbbbbbbbbb 12:05 no disk")
+)
+FAILED_BEFORE = without_worker_2(
+    node("worker-2", "aaaaaaaaaaaaaaaa", "False", "", "bbbbbbbbbbbbbbbb 12:00 no disk")
+)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +204,7 @@ def test_a_wait_is_short_only_where_nothing_is_under_way(shell: Shell) -> None:
 
 
 def test_an_api_that_does_not_answer_at_first_makes_no_old_failure_a_new_one(shell: Shell) -> None:
-    (shell.folder / "nodes").write_text("".join(f"{line}\n" for line in FAILED_BEFORE))
+    (shell.folder / "nodes").write_text(node_list.listing(FAILED_BEFORE))
     shell.stub("kubectl", f'[[ $calls -gt 2 ]] && cat "{shell.folder}/nodes"')
     out = shell.run("wait_for_nodes", phase="nodes", values={**VALUES, "STALL_S": "9"}, fails=True)
     assert "nothing moved for 1 s: worker-2 (failed at 12:00 no disk)" in out
@@ -178,7 +213,7 @@ def test_an_api_that_does_not_answer_at_first_makes_no_old_failure_a_new_one(she
 def test_nodes_that_come_one_by_one_are_waited_for(shell: Shell) -> None:
     steps = [READY[:number] for number in range(3, len(READY) + 1) for _ in range(2)]
     for number, listed in enumerate(steps, start=1):
-        (shell.folder / f"nodes-{number}").write_text("".join(f"{line}\n" for line in listed))
+        (shell.folder / f"nodes-{number}").write_text(node_list.listing(listed))
     shell.stub("kubectl", f'cat "{shell.folder}/nodes-$calls"')
     shell.run("wait_for_nodes", phase="nodes", values={**VALUES, "STALL_S": "4"})
 
@@ -193,15 +228,18 @@ def test_nodes_that_are_not_wanted_are_evicted_and_then_deleted(shell: Shell) ->
     shell.run("drain_nodes; delete_nodes", phase="nodes", values=VALUES)
     done = [text for text in changing(shell) if "worker" in text and "annot" not in text]
     cordoned, drained, deleted = done
-    assert cordoned == "cordon worker-3"
-    assert drained.startswith("drain worker-3 ")
-    assert deleted == "delete node worker-3"
+    assert cordoned == "cordon -- worker-3"
+    assert drained.startswith("drain --ignore-daemonsets ")
+    assert drained.endswith(" -- worker-3")
+    assert deleted == "delete -- node worker-3"
 
 
 def test_all_that_leave_are_cordoned_before_one_is_drained(shell: Shell) -> None:
     cluster(shell, [*READY, node("worker-3"), node("worker-4")])
     shell.run("drain_nodes", phase="nodes", values=VALUES)
-    verbs = [" ".join(text.split()[:2]) for text in changing(shell) if "annotate" not in text]
+    verbs = [
+        f"{text.split()[0]} {text.split()[-1]}" for text in changing(shell) if "annot" not in text
+    ]
     assert verbs == ["cordon worker-3", "cordon worker-4", "drain worker-3", "drain worker-4"]
 
 
@@ -212,34 +250,67 @@ def test_a_drain_that_is_blocked_stops_before_anything_is_removed(shell: Shell) 
     assert not [text for text in changing(shell) if text.startswith("delete")]
 
 
+def marked(shell: Shell, nodes: Sequence[dict[str, object]], **values: str) -> list[str]:
+    """What is set and taken away where the cluster lists these nodes."""
+    (shell.folder / "nodes").write_text(node_list.listed(*nodes))
+    code = "read_record; mark_nodes; settle_nodes; echo changes=$changes"
+    shell.run(code, phase="nodes", values={**VALUES, **values})
+    return [text.replace(" --overwrite -- node", "") for text in changing(shell)]
+
+
+def labelled(name: str, labels: str = "", taints: str = "", **written: str) -> dict[str, object]:
+    """A Node with these labels, and taints "key=value:effect", as it is and not as it was asked for."""
+    found = node_list.one(name, **written)
+    metadata, spec = found["metadata"], found["spec"]
+    assert isinstance(metadata, dict)
+    assert isinstance(spec, dict)
+    metadata["labels"] = dict(word.split("=") for word in labels.split())
+    spec["taints"] = []
+    for word in taints.split():
+        key, _, rest = word.partition("=")
+        value, _, effect = rest.partition(":")
+        spec["taints"].append({"key": key, "effect": effect, **({"value": value} if value else {})})
+    return found
+
+
 def test_labels_are_set_once(shell: Shell) -> None:
-    cluster(shell, READY)
-    shell.run("mark_node labels label worker-1 'a=1 b=2' 'a=1 b=2'", phase="nodes", values=VALUES)
-    assert changing(shell) == []
+    cluster(shell, [], record={"known": "worker-1", "labels": "worker-1\ta=1", "taints": ""})
+    values = {"LABELS": "worker-1\ta=1 b=2"}
+    assert marked(shell, [labelled("worker-1", "a=1")], **values) == ["label worker-1 b=2"]
+    # Both were known before the first was set: a run that is cut off there is known to the next.
+    patches = (shell.folder / "patches").read_text().splitlines()
+    assert json.loads(patches[0]) == {"data": {"labels": "worker-1\ta=1\nworker-1\ta=1 b=2\n"}}
+    assert recorded(shell)["labels"] == "worker-1\ta=1 b=2"
+    shell.forget()
+    (shell.folder / "patches").unlink()
+    assert marked(shell, [labelled("worker-1", "a=1 b=2")], **values) == []
+
+
+def test_once_all_is_as_wanted_nothing_is_written(shell: Shell) -> None:
+    values = {"LABELS": "worker-1\ta=1", "TAINTS": "worker-1\tk=v:NoSchedule"}
+    node = labelled("worker-1", "a=1", "k=v:NoSchedule")
+    cluster(shell, [])
+    marked(shell, [node], **values)
+    shell.forget()
+    assert marked(shell, [node], **values) == []
+    assert not [call for call in shell.calls if "patch" in call]
 
 
 def test_labels_we_no_longer_want_go_and_those_of_others_stay(shell: Shell) -> None:
-    cluster(shell, READY)
-    shell.run(
-        "mark_node labels label worker-1 'a=5 c=3' 'a=1 example.com/b=2 c=3'",
-        phase="nodes",
-        values=VALUES,
-    )
-    assert changing(shell) == [
-        # Both, until it is done: a run that is cut off here is known to the next.
-        "annotate --overwrite node worker-1 kube-ha.io/labels=a=1 example.com/b=2 c=3 a=5 c=3",
-        "label node worker-1 --overwrite a=5 c=3 example.com/b-",
-        "annotate --overwrite node worker-1 kube-ha.io/labels=a=5 c=3",
+    before = "worker-[1-2]\ta=1 example.com/b=2 c=3"
+    cluster(shell, [], record={"known": "worker-1", "labels": before, "taints": ""})
+    node = labelled("worker-1", "a=1 example.com/b=2 c=3 of-others=4")
+    assert marked(shell, [node], LABELS="worker-1\ta=5 c=3") == [
+        "label worker-1 a=5 example.com/b-"
     ]
 
 
 def test_the_last_label_goes_too(shell: Shell) -> None:
-    cluster(shell, READY)
-    shell.run("mark_node labels label worker-1 '' 'a=1'", phase="nodes", values=VALUES)
-    assert changing(shell)[1:] == [
-        "label node worker-1 --overwrite a-",
-        "annotate --overwrite node worker-1 kube-ha.io/labels=-",
+    cluster(shell, [], record={"known": "worker-1", "labels": "worker-1\ta=1", "taints": ""})
+    assert marked(shell, [labelled("worker-1", "a=1")], LABELS="worker-1\t") == [
+        "label worker-1 a-"
     ]
+    assert recorded(shell) == {"known": "master-[1-3],worker-[1-2],db", "labels": "worker-1\t", "taints": ""}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -252,39 +323,49 @@ def test_the_last_label_goes_too(shell: Shell) -> None:
     ],
 )
 def test_taints_follow_the_config(shell: Shell, before: str, words: str, call: str) -> None:
-    cluster(shell, READY)
-    shell.run(f"mark_node taints taint worker-1 '{words}' '{before}'", phase="nodes", values=VALUES)
-    assert changing(shell)[1] == f"taint node worker-1 --overwrite {call}"
+    cluster(shell, [], record={"known": "", "labels": "", "taints": f"worker-1\t{before}"})
+    node = labelled("worker-1", "", before)
+    assert marked(shell, [node], TAINTS=f"worker-1\t{words}") == [f"taint worker-1 {call}"]
 
 
-def test_marks_of_all_nodes_are_read_at_once(shell: Shell) -> None:
-    cluster(shell, ["master-1|a=1|-", "worker-1|a=1 b=2|k=v:NoSchedule", "worker-2||"])
-    values = {
-        **VALUES,
-        "LABELS": "master-1\ta=1\nworker-[1-2]\ta=1 b=2",
-        "TAINTS": "master-1\t\nworker-[1-2]\tk=v:NoSchedule",
-    }
-    shell.run("mark_nodes", phase="nodes", values=values)
-    assert changing(shell) == [
-        "label node worker-2 --overwrite a=1 b=2",
-        "annotate --overwrite node worker-2 kube-ha.io/labels=a=1 b=2",
-        "taint node worker-2 --overwrite k=v:NoSchedule",
-        "annotate --overwrite node worker-2 kube-ha.io/taints=k=v:NoSchedule",
+def test_a_node_that_joined_anew_under_its_name_gets_all_of_its_marks(shell: Shell) -> None:
+    """The record tells what the Node before had."""
+    lines = {"LABELS": "worker-[1-2]\ta=1", "TAINTS": "worker-[1-2]\tk=v:NoSchedule"}
+    record = {"known": "", "labels": lines["LABELS"], "taints": lines["TAINTS"]}
+    cluster(shell, [], record=record)
+    old = labelled("worker-1", "a=1", "k=v:NoSchedule")
+    assert marked(shell, [old, labelled("worker-2")], **lines) == [
+        "label worker-2 a=1",
+        "taint worker-2 k=v:NoSchedule",
     ]
-    assert sum("get nodes" in call for call in shell.calls) == 1
+
+
+def test_marks_that_an_older_version_remembered_on_the_nodes_move_to_the_record(
+    shell: Shell,
+) -> None:
+    cluster(shell, [])
+    node = labelled("worker-1", "a=1 b=2", labels_="x")
+    node["metadata"]["annotations"] = {"kube-ha.io/labels": "a=1 b=2", "kube-ha.io/taints": "-"}  # type: ignore[index]
+    assert marked(shell, [node], LABELS="worker-1\ta=1") == [
+        "label worker-1 b-",
+        "annotate --all -- nodes kube-ha.io/labels-",
+        "annotate --all -- nodes kube-ha.io/taints-",
+    ]
+    assert recorded(shell)["labels"] == "worker-1\ta=1"
 
 
 def test_a_node_that_was_to_leave_and_stays_takes_work_again(shell: Shell) -> None:
     cluster(shell, [*READY, node("worker-3")])
     shell.run("drain_nodes", phase="nodes", values=VALUES)
-    assert changing(shell)[0] == "annotate --overwrite node worker-3 kube-ha.io/leaving=true"
+    assert changing(shell)[0] == "annotate --overwrite -- node worker-3 kube-ha.io/leaving=true"
     shell.forget()
     wanted = {**VALUES, "WANTED": VALUES["WANTED"].replace("worker-[1-2]", "worker-[1-3]")}
-    cluster(shell, ["worker-1 ", "worker-3 true", "worker-4 true"])
+    rows = ["worker-1|", "worker-3|true", "worker-4|true"]
+    cluster(shell, rows, fields=["leaving"])
     shell.run("keep_nodes", phase="nodes", values=wanted)
     assert changing(shell) == [
-        "uncordon worker-3",
-        "annotate node worker-3 kube-ha.io/leaving-",
+        "uncordon -- worker-3",
+        "annotate -- node worker-3 kube-ha.io/leaving-",
     ]
 
 
@@ -307,7 +388,7 @@ number() {{ case $1 in *127.0.0.1*) echo 1 ;; *) n=${{1%:*}}; echo "${{n: -1}}" 
 case "$*" in
   *"member list"*) cat "{shell.folder}/members" ;;
   *"member remove"*) grep -q "^${{@: -1}}," "{shell.folder}/members" && sed -i "/^${{@: -1}},/d" "{shell.folder}/members" ;;
-  *health*) for e in ${{2//,/ }}; do answers "$(number "$e")" && echo "$e is healthy"; done ;;
+  *"get /kube-ha/"*) answers "$(number "$2")" && echo '"ClusterID" : 7' ;;
   *status*)
     answers "$(number "$2")" || exit 1
     printf '"MemberID" : %d\n"Leader" : %d\n' "$(number "$2")" {leader} ;;
@@ -320,12 +401,12 @@ def removed(shell: Shell) -> list[str]:
 
 
 def asked(shell: Shell) -> list[str]:
-    """What was asked of etcd, in order: members whose health was looked at, changes."""
+    """What was asked of etcd, in order: which members answer, changes."""
     out = []
     for call in shell.calls:
         words = call.split()
-        if "health" in words:
-            out.append("health of " + ",".join(url[-6:-5] for url in words[2].split(",")))
+        if "/kube-ha/cluster" in words:
+            out.append(f"whether {words[2][-6:-5]} answers")
         elif "remove" in words or "move-leader" in words:
             out.append(" ".join(words[words.index("8s") + 1 :]))
     return out
@@ -353,9 +434,10 @@ def test_members_leave_one_at_a_time_each_asked_for_the_quorum_of_the_rest(shell
     cluster(shell, [])
     shell.run("retire_members", phase="nodes", values=ONE)
     assert asked(shell)[2:] == [
-        "health of 1,3",
+        "whether 1 answers",
+        "whether 3 answers",
         "member remove 2",
-        "health of 1",
+        "whether 1 answers",
         "member remove 3",
     ]
 
@@ -375,7 +457,7 @@ def test_a_leader_that_leaves_hands_over_to_a_member_that_stays_and_answers(shel
     shell.stub("sleep")
     values = {**VALUES, "ETCD_ENDPOINTS": "https://10.0.0.12:2379"}
     shell.run("hand_over_leadership 3 https://10.0.0.13:2379", phase="nodes", values=values)
-    assert asked(shell) == ["move-leader 2"]
+    assert asked(shell) == ["whether 1 answers", "whether 2 answers", "move-leader 2"]
     # A client that was refused while it moved does not meet the removal with its next try.
     assert shell.calls[-1] == "sleep 2"
     assert [call.split()[2] for call in shell.calls if "move-leader" in call] == [
@@ -477,27 +559,27 @@ def test_an_etcd_that_does_not_answer_is_an_error_not_an_empty_list(shell: Shell
 
 
 def maintained(shell: Shell, rows: list[str], wanted: str) -> list[str]:
-    cluster(shell, rows)
+    cluster(shell, rows, fields=["maintenance", "cordoned"])
     shell.run("maintain_nodes", phase="nodes", values={**VALUES, "MAINTENANCE": wanted})
     return changing(shell)
 
 
 def test_maintenance_cordons_and_its_end_uncordons(shell: Shell) -> None:
     assert maintained(shell, ["worker-1||", "worker-2|true|true", "db||"], "worker-[1-1]") == [
-        "annotate node worker-1 kube-ha.io/maintenance=true",
-        "cordon worker-1",
-        "uncordon worker-2",
-        "annotate node worker-2 kube-ha.io/maintenance-",
+        "annotate -- node worker-1 kube-ha.io/maintenance=true",
+        "cordon -- worker-1",
+        "uncordon -- worker-2",
+        "annotate -- node worker-2 kube-ha.io/maintenance-",
     ]
 
 
 def test_what_an_administrator_cordoned_stays_so_after_maintenance(shell: Shell) -> None:
     assert maintained(shell, ["worker-1||true", "db||true"], "worker-[1-1]") == [
-        "annotate node worker-1 kube-ha.io/maintenance=cordoned-before"
+        "annotate -- node worker-1 kube-ha.io/maintenance=cordoned-before"
     ]
     shell.forget()
     assert maintained(shell, ["worker-1|cordoned-before|true"], "") == [
-        "annotate node worker-1 kube-ha.io/maintenance-"
+        "annotate -- node worker-1 kube-ha.io/maintenance-"
     ]
 
 
@@ -508,3 +590,33 @@ def test_nodes_in_maintenance_are_left_alone(shell: Shell) -> None:
 def test_maintenance_of_a_node_that_leaves_is_not_ended(shell: Shell) -> None:
     """It would take new pods for a moment."""
     assert maintained(shell, ["worker-9|true|true"], "") == []
+
+
+@pytest.mark.parametrize(
+    ("ready", "then", "ends"),
+    [
+        ("Unknown", "Unknown", True),
+        ("True", "Unknown", True),
+        ("True", "True", False),
+        ("False", "False", False),
+    ],
+)
+def test_a_dead_node_that_is_removed_is_not_drained_for_ever(
+    shell: Shell,
+    ready: str,
+    then: str,
+    *,
+    ends: bool,
+) -> None:
+    """A PodDisruptionBudget counts the pods of a dead machine as well, and refuses to let them go."""
+    first, later = (json.dumps(node_list.one("worker-9", ready=word)) for word in (ready, then))
+    shell.stub(
+        "kubectl",
+        f"""case "$*" in
+*" get "*"node worker-9") if [[ -e drained ]]; then echo '{later}'; else echo '{first}'; fi ;;
+*" drain "*) touch drained; echo "Cannot evict pod"; exit 1 ;;
+esac""",
+    )
+    out = shell.run("drain_node worker-9", phase="nodes", values=VALUES, fails=not ends)
+    assert ("cannot be drained" in out) != ends
+    assert (shell.folder / "drained").exists() == (ready != "Unknown")

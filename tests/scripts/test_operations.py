@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from operations import machine, preflight, stack, verify
-from operations.engine import StackError
-from operations.machine import Answer, Hop, Target
-from operations.stack import Stack
+from operations import preflight, verify
+from operations.engine import stack
+from operations.engine.engine import StackError
+from operations.engine.stack import Stack
+from operations.ssh import client as machine
+from operations.ssh.client import Answer, Hop, Target
 from tests.unit.configs import adopted, host_key, planned
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nhidden\n-----END OPENSSH PRIVATE KEY-----"

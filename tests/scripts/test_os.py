@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 import pytest
 
 from tests.scripts.shell import Shell
@@ -234,3 +240,99 @@ def test_held_packages_stay_and_only_ours_are_let_go(machine: Shell) -> None:
     machine.forget()
     run(machine, OS_HOLD="")
     assert not [call for call in machine.calls if "hold " in call]
+
+
+# apt itself, with lists of its own that are empty.
+APT = """Dir::State "{folder}/apt";
+Dir::Cache "{folder}/cache";
+Dir::Etc::SourceList "/dev/null";
+Dir::Etc::SourceParts "/dev/null";
+"""
+PACKAGES = {**WORKER, "PACKAGES": "jq"}
+
+
+@pytest.fixture
+def lists(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The lock of apt's lists; nothing is installed."""
+    lock = shell.folder / "apt/lists/lock"
+    (lock.parent / "partial").mkdir(parents=True)
+    (shell.folder / "cache").mkdir()
+    conf = shell.folder / "apt.conf"
+    conf.write_text(APT.format(folder=shell.folder))
+    monkeypatch.setenv("APT_CONFIG", str(conf))
+    shell.stub("apt-get", 'if [[ $* == *update* ]]; then exec /usr/bin/apt-get "$@"; fi')
+    shell.stub("dpkg-query", "exit 1")
+    return lock
+
+
+@contextmanager
+def held(lock: Path, seconds: float) -> Iterator[int]:
+    """Another process has the lock for so long, as a timer of a fresh machine has."""
+    code = f"import fcntl, time; f = open({str(lock)!r}, 'w'); fcntl.lockf(f, fcntl.LOCK_EX); print(1, flush=True); time.sleep({seconds})"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def test_a_timer_that_reads_the_lists_is_waited_for(shell: Shell, lists: Path) -> None:
+    with held(lists, 3) as pid:
+        out = shell.run("packages", phase="node", values=PACKAGES)
+    assert (
+        f"another program works on packages, it is waited for: E: Could not get lock {lists}. It is held by process {pid}"
+        in out
+    )
+    assert [call.split()[0:3] for call in shell.calls if "install" in call] == [
+        ["apt-get", "-qq", "-y"]
+    ]
+
+
+def test_one_that_does_not_end_is_named(shell: Shell, lists: Path) -> None:
+    with held(lists, 30) as pid:
+        out = shell.run("APT_WAIT_S=1; packages", phase="node", values=PACKAGES, fails=True)
+    assert f"It is held by process {pid}" in out.split("ERROR")[1]
+    assert "since 1 s" in out
+    assert "apt-daily" in out
+
+
+@pytest.mark.parametrize(
+    ("code", "command", "said"),
+    [
+        (
+            "packages",
+            "apt-get",
+            "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (x)",
+        ),
+        (
+            "find_packages",
+            "dpkg",
+            "dpkg: error: dpkg frontend lock was locked by another process with pid 7",
+        ),
+        ("find_packages", "apt-get", "E: Unable to lock directory /var/lib/apt/lists/"),
+        (
+            "mark_package hold jq",
+            "apt-mark",
+            "E: Could not get lock /var/lib/dpkg/lock. It is held by process 7 (x)",
+        ),
+    ],
+)
+def test_every_use_of_packages_waits(shell: Shell, code: str, command: str, said: str) -> None:
+    for name in ("apt-get", "dpkg", "apt-mark"):
+        shell.stub(
+            name, f"if [[ {name} == {command} && $calls -le 2 ]]; then echo '{said}'; exit 100; fi"
+        )
+    shell.stub("dpkg-query", "exit 1")
+    shell.stub("sleep")
+    shell.run(code, phase="node", values=PACKAGES)
+    assert len([call for call in shell.calls if call.startswith(f"{command} ")]) >= 3
+
+
+def test_another_failure_of_packages_ends_the_phase_at_once(shell: Shell) -> None:
+    shell.stub("apt-get", "echo 'E: Failed to fetch http://deb'; exit 100")
+    shell.stub("dpkg-query", "exit 1")
+    out = shell.run("packages", phase="node", values=PACKAGES, fails=True)
+    assert "ERROR master-1: apt-get update: E: Failed to fetch" in out
+    assert len(shell.calls) == 2

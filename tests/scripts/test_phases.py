@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from operations import machine, preflight
+from operations import preflight
+from operations.ssh import client
 from tests.e2e import lab
 from tests.e2e.waiting import wait_for
 from tests.scripts.phases import LAB, Phases
@@ -63,7 +64,7 @@ def test_preflight_passes_and_changes_nothing(phases: Phases) -> None:
 def test_preflight_by_hand_finds_machines_ready(phases: Phases) -> None:
     """`make preflight` sends scripts and values along, over SSH; the user is not root."""
     answers = {
-        name: machine.run(phases.target(name), "preflight", phases.values(name), limit_s=60)
+        name: client.run(phases.target(name), "preflight", phases.values(name), limit_s=60)
         for name in ("worker-1", "worker-2")
     }
     for name, answer in answers.items():
@@ -74,7 +75,7 @@ def test_preflight_by_hand_finds_machines_ready(phases: Phases) -> None:
 def test_preflight_by_hand_lists_every_problem(phases: Phases) -> None:
     missing = phases.values("worker-2")["SOURCES"].split()[0] + "-missing"
     values = phases.values("worker-2") | {"MIN_CPUS": "999", "SOURCES": missing}
-    answer = machine.run(phases.target("worker-2"), "preflight", values, limit_s=90)
+    answer = client.run(phases.target("worker-2"), "preflight", values, limit_s=90)
     found = preflight.of_answer(answer)
     assert len(found) == 2
     assert "999 needed" in found[0]
@@ -85,7 +86,7 @@ def test_preflight_by_hand_trusts_the_pinned_host_key_alone(phases: Phases) -> N
     other = phases.target("worker-1").hop.host_key
     target = phases.target("worker-2")
     target = replace(target, hop=replace(target.hop, host_key=other))
-    answer = machine.run(target, "preflight", phases.values("worker-2"), limit_s=60)
+    answer = client.run(target, "preflight", phases.values("worker-2"), limit_s=60)
     assert not answer.reached
     assert "cannot be reached over SSH" in preflight.of_answer(answer)[0]
 
@@ -115,7 +116,7 @@ def test_node_killed_on_the_way_is_finished_by_the_next_run(worker: Phases, seen
         worker.leave("worker-2")
         lab.engine("exec", node.container, "mkdir", "-p", "/root/.kube-ha")
         lab.engine("cp", "components/scripts", f"{node.container}:/root/.kube-ha/")
-    assert worker.kill_when("worker-2-node", seen)
+    assert worker.kill_at("worker-2-node", seen)
     out = worker.run("worker-2-node")
     assert not out.splitlines()[-1].endswith("changes=0"), out
     assert node.files().keys() == worker.node("worker-1").files().keys()
@@ -159,14 +160,14 @@ def test_founding_again_joins_what_is_there(cluster: Phases) -> None:
     "seen",
     [
         "[[ -e /etc/kube-ha/etcd/bootstrap.env ]]",
-        "[[ -d /var/lib/kube-ha/etcd/member ]]",
         "systemctl is-active -q etcd",
+        """[[ $BASH_COMMAND == 'rm -f "$BOOTSTRAP_ENV"' ]]""",  # promoted already
     ],
 )
 def test_join_killed_on_the_way_is_finished_by_the_next_run(cluster: Phases, seen: str) -> None:
     node = cluster.node("master-3")
     node.run("systemctl stop etcd; rm -rf /var/lib/kube-ha/etcd/* /etc/kube-ha/etcd/bootstrap.env")
-    assert cluster.kill_when("master-3-etcd", seen)
+    assert cluster.kill_at("master-3-etcd", seen)
     cluster.run("master-3-etcd")
     assert voters(cluster, "master-1") == list(MEMBERS)
     assert_second_run_changes_nothing(cluster, "master-3-etcd")
@@ -239,7 +240,7 @@ def test_another_incarnation_is_wiped_first_however_often_it_is_killed(worker: P
     node = worker.node("worker-2")
     node.run("touch /var/lib/kubelet/old /var/lib/kube-ha/old")
     for seen in ("[[ ! -e /etc/containerd ]]", "[[ -e /etc/haproxy/haproxy.cfg ]]"):
-        assert worker.kill_when("worker-2-node", seen, incarnation=2)
+        assert worker.kill_at("worker-2-node", seen, incarnation=2)
     worker.renew("worker-2", 2)
     assert node.run("cat /var/lib/kube-ha/state/incarnation") == "2\n"
     assert node.run("ls /var/lib/kubelet/old /var/lib/kube-ha/old 2>/dev/null || true") == ""
@@ -248,9 +249,15 @@ def test_another_incarnation_is_wiped_first_however_often_it_is_killed(worker: P
     assert "config wants 1" in worker.run("worker-2-preflight", fails=True)
 
 
-def test_leaving_leaves_nothing_of_ours(worker: Phases) -> None:
+def test_leaving_keeps_files_of_which_nothing_runs_and_a_wipe_leaves_nothing_of_ours(
+    worker: Phases,
+) -> None:
     node = worker.node("worker-1")
-    assert "machine is clean" in worker.leave("worker-1")
+    assert "files stay, nothing of them runs" in worker.leave("worker-1")
+    assert not node.runs("containerd")
+    assert not node.runs("kubelet")
+    assert node.run("ls -d /var/lib/kube-ha/state/owner /etc/kube-ha /etc/kubernetes || true") == ""
+    assert "machine is clean" in worker.by_hand("worker-1", "leave")
     assert node.run(
         "ls -A /var/lib/kube-ha /var/lib/kubelet; ls -d /etc/kube-ha || true"
     ).split() == [

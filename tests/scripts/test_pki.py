@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from tests.scripts.shell import Shell
 
 
@@ -68,3 +70,30 @@ def test_keys_that_are_gone_for_good_are_no_longer_asked_for(shell: Shell) -> No
     assert named(shell) == ["two"]
     shell.run(f"forget_keys {shell.folder}/keys/; rm $STATE/pki.sums; forget_keys {shell.folder}")
     assert not (shell.state / "pki.sums").exists()
+
+
+def test_a_key_that_etcd_serves_with_is_its_own(shell: Shell) -> None:
+    """The account is there before the key, and a key that somebody gave to root goes back."""
+    path = shell.folder / "keys/server.key"
+    shell.stub("getent", f'[[ -f "{shell.folder}/account" ]]')
+    shell.stub("groupadd")
+    shell.stub("useradd", f'touch "{shell.folder}/account"')
+    shell.stub("chown", f'[[ -f "{shell.folder}/account" ]] && /bin/chown --quiet 65534:65534 "$2"')
+    values = {"PKI_COUNT": "1", "PKI_MODE_1": "600", "PKI_OWNER_1": "etcd:etcd"}
+    values |= {"PKI_PATH_1": str(path), "PKI_TEXT_1": "a"}
+    shell.run("main", phase="pki", values=values)
+    assert (path.stat().st_uid, path.stat().st_mode & 0o777) == (65534, 0o600)
+    assert (shell.state / "etcd.account").exists()
+    assert "done, changes=0" in shell.run("main", phase="pki", values=values)
+    os.chown(path, 0, 0)
+    assert f"wrote {path}" in shell.run("main", phase="pki", values=values)
+    assert path.stat().st_uid == 65534
+
+
+def test_an_account_of_that_name_is_taken_as_it_is(shell: Shell) -> None:
+    """What the machine had before us is not ours to take away."""
+    shell.stub("getent")
+    shell.stub("useradd")
+    shell.run("etcd_account", phase="pki")
+    assert not [call for call in shell.calls if call.startswith("useradd")]
+    assert not (shell.state / "etcd.account").exists()

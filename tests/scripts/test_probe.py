@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.scripts import node_list
 from tests.scripts.shell import OWNER, Shell
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\nBBBB\n-----END CERTIFICATE-----\n"
@@ -166,6 +167,20 @@ def test_etcd_answers_in_json_or_says_why_not(shell: Shell) -> None:
     assert asked(shell, "member")[0] == ["etcd-status", "no answer: no JSON"]
 
 
+def test_whose_data_etcd_has_is_told_and_why_it_may_not_serve(shell: Shell) -> None:
+    shell.stub(
+        "etcdctl",
+        """printf '"ClusterID" : 14841639068965178418\n"Key" : "/kube-ha/cluster"\n"Value" : "kube-ha-cluster:dev:0123456789ab;"\n'
+printf '"Key" : "/kube-ha/epoch"\n"Value" : "1795312345"\n'""",
+    )
+    shell.state.mkdir(parents=True)
+    (shell.state / "etcd.refused").write_text("empty 1795312000 0 there is no data\n")
+    assert asked(shell, "whose_data") == [
+        ["etcd-identity", "14841639068965178418 1795312345 ours"],
+        ["etcd-refused", "empty 1795312000 0 there is no data"],
+    ]
+
+
 def test_the_last_backup_is_told_as_it_was_noted(shell: Shell) -> None:
     shell.stub("systemctl", "echo active")
     shell.state.mkdir(parents=True)
@@ -186,16 +201,31 @@ def test_the_last_backup_is_told_as_it_was_noted(shell: Shell) -> None:
 
 
 def test_the_cluster_is_asked_of_the_api_or_it_is_told_why_not(shell: Shell) -> None:
+    failed = f"{'b' * 16} 12:05 no disk"
+    node = node_list.one("worker-1", applied="a" * 16, ready="True", failed=failed, kubelet="v1.36.3", runtime="c://2.3.7")  # fmt: skip
+    (shell.folder / "nodes").write_text(node_list.listed(node))
     shell.stub(
         "kubectl",
         """case "$*" in
-        *"get nodes"*) printf 'node\\tworker-1\\tTrue\\t\\tv1\\tc://2\\t{}\\n' ;;
-        *endpointslices*) printf 'endpoint\\t10.0.0.11\\n' ;;
+        *"get nodes"*) echo 'Warning: something'; cat nodes ;;
+        *kube-ha-nodes*) echo '{"data": {"known": "worker-[1-2]", "joining.worker-9": "1"}}' ;;
+        *endpointslices*) echo '{"endpoints": [{"addresses": ["10.0.0.11"]}]}' ;;
         *configmaps*) printf 'configmap/kubeadm-config\\nconfigmap/kubelet-config\\n' ;;
         esac""",
     )
     assert asked(shell, "ASK=cluster; main") == [
-        ["node", "worker-1", "True", "", "v1", "c://2", "{}"],
+        [
+            "node",
+            "worker-1",
+            "True",
+            "",
+            "v1.36.3",
+            "c://2.3.7",
+            "a" * 16,
+            "",
+            f"{'b' * 16} 12:05 no disk",
+        ],
+        *(["asked", name] for name in ("worker-1", "worker-2", "worker-9")),
         ["endpoint", "10.0.0.11"],
         ["settings", "2"],
         ["end"],
@@ -235,7 +265,7 @@ def test_on_a_machine_where_nothing_works_every_question_has_an_answer(shell: Sh
     assert {row[0] for row in rows} == {
         "clock", "owner", "applied", "incarnation", "busy", "file", "sums", "unit", "mark", "program", "artefact",
         "certificate", "script", "disk", "balancer", "readyz", "etcd-status", "etcd-list",
-        "backup-timer", "backup-begun", "refused", "end",
+        "etcd-identity", "etcd-refused", "backup-timer", "backup-begun", "refused", "end",
     }  # fmt: skip
     assert left(shell) == before, "a look changes nothing"
 

@@ -5,138 +5,19 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from operations import machine, restore, restore_checks, transfer, verify
-from operations.engine import StackError
-from operations.machine import Answer, Hop, Target
-from operations.restore import Steps
-from operations.restore_checks import Wish
-from operations.stack import Stack
-from stacks import artifacts, desired
-from stacks.plan import plan
-from stacks.spec import load
-from tests.scripts.real_etcd import BACKUP_KEY, CLUSTER_ID, Member, Members
-from tests.unit.configs import lab
+from operations.engine.engine import StackError
+from operations.etcd_snapshots import restore_checks, snapshot_file
+from operations.etcd_snapshots.restore_checks import Wish
+from operations.ssh.client import Answer
+from tests.scripts.real_etcd import BACKUP_KEY, CLUSTER_ID, Member
+from tests.scripts.restores import Lab, there
+from tests.scripts.shell import Shell
 
 BUMP = 1_000_000_000
-# What the etcd-member phase does between its files and its timer; here both lie elsewhere.
-JOIN = """
-DATA=$HOME_DIR/etcd BOOTSTRAP_ENV=$ROOT/etc/kube-ha/etcd/bootstrap.env
-etcdctl_at() {
-  local address=${1/127.0.0.1/$ADDRESS} pki=$ROOT/etc/kube-ha/etcd
-  shift
-  timeout 12 etcdctl --endpoints "https://$address:2379" --cacert "$pki/ca.crt" --cert "$pki/client.crt" --key "$pki/client.key" --dial-timeout 2s --command-timeout 5s "$@"
-}
-set_aside_if_removed
-if ! etcd_has_data; then
-  peer=$(find_cluster)
-  [[ -n $peer ]] || die "no cluster"
-  add_learner "$peer"
-fi
-systemctl start etcd
-wait_for 60 "etcd answering" etcdctl_at 127.0.0.1 endpoint status
-promote
-"""
-
-
-@dataclasses.dataclass
-class Lab:
-    """A stack whose machines are members, and a way there that is no SSH."""
-
-    members: Members
-    stack: Stack
-    away: set[str] = dataclasses.field(default_factory=set)  # machines that do not answer
-    calls: list[str] = dataclasses.field(default_factory=list)  # "node phase[ step]"
-    breaks_at: str = ""  # the call that the connection breaks in
-
-    def run(self, target: Target, phase: str, values: Mapping[str, str], *, limit_s: int) -> Answer:
-        assert limit_s
-        member = self.members.all[target.hop.user]
-        if member.name in self.away:
-            return Answer(status=255, text="No route to host", asked_at_s=0)
-        call = " ".join([member.name, phase, *([values["STEP"]] if "STEP" in values else [])])
-        if "look" not in call:
-            self.calls.append(call)
-        if call == self.breaks_at:
-            self.breaks_at = ""
-            return Answer(status=255, text="Connection reset by peer", asked_at_s=0)
-        given = dict(values)
-        given |= {"ADDRESS": member.address, "DEAD": self._real(values.get("DEAD", ""))}
-        given |= {"MEMBERS": self.members.words, "SNAPSHOT": str(_there(member))}
-        code = JOIN if phase == "etcd-member" else "main"
-        code = f"control_plane() {{ :; }}; curl() {{ :; }}; {code}"
-        try:
-            text = member.run(phase, code, fails=False, **given)
-        except AssertionError as error:
-            return Answer(status=1, text=str(error.args[0]), asked_at_s=0)
-        return Answer(status=0, text=text.strip(), asked_at_s=0)
-
-    def _real(self, addresses: str) -> str:
-        """Addresses of the plan as those of the processes."""
-        real = {n.address: self.members.all[n.name].address for n in self.stack.plan.etcd}
-        return " ".join(real[address] for address in addresses.split())
-
-    def send(self, target: Target, file: Path, path: str) -> None:
-        assert path.startswith("/var/lib/kube-ha/restore/")
-        there = _there(self.members.all[target.hop.user])
-        there.parent.mkdir(exist_ok=True)
-        shutil.copy(file, there)
-
-    def fetch(self, target: Target, path: str, into: Path) -> None:
-        shutil.copy(path, into)
-
-    def restore(
-        self, wish: Wish, file: Path | None, folder: Path, *, unmarked: bool = False
-    ) -> int:
-        self.calls.clear()
-        folder.mkdir(exist_ok=True)
-        return restore.restore(self.stack, wish, file, folder, unmarked=unmarked)
-
-    def save(self, member: Member, *, encrypt: bool = False) -> Path:
-        settings = {"BACKUP_KEEP": "3", "BACKUP_DIRECTORY": "", "BACKUP_ENCRYPT": str(int(encrypt))}
-        given = {"REASON": "manual", "MEMBERS": self.members.words, **settings}
-        member.run("snapshot", fails=False, **given)
-        return member.shell.folder / "home/backups" / member.backups[-1]
-
-    def voters(self, member: Member) -> list[str]:
-        rows = self.members.answer(member, "member", "list", "-w", "simple").splitlines()
-        return sorted(row.split(", ")[2] for row in rows if row.endswith(", false"))
-
-
-def _there(member: Member) -> Path:
-    return member.shell.folder / "home/restore/snapshot.db"
-
-
-@pytest.fixture
-def three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    """Three members that hold /registry/a = written."""
-    monkeypatch.chdir(tmp_path)
-    members = Members(tmp_path / "machines")
-    wanted = plan(load(lab({"pools.master.count": 3})))
-    targets = {
-        node.name: Target(
-            hop=Hop(address=node.address, port=22, user=node.name, host_key="", key="")
-        )
-        for node in wanted.nodes
-    }
-    known = Stack(plan=wanted, targets=targets, cluster_id=CLUSTER_ID, backup_key=BACKUP_KEY)
-    found = Lab(members, known)
-    monkeypatch.setattr(machine, "run", found.run)
-    monkeypatch.setattr(transfer, "send", found.send)
-    monkeypatch.setattr(transfer, "fetch", found.fetch)
-    monkeypatch.setattr(verify, "verify", lambda _: 0)
-    monkeypatch.setattr(artifacts, "files", lambda *_, **__: {})
-    monkeypatch.setattr(desired, "artefacts", lambda *_: "")
-    try:
-        members.start()
-        members.put(members[1], {"/registry/a": "written"})
-        yield found
-    finally:
-        members.stop()
 
 
 def destroy(member: Member) -> None:
@@ -152,7 +33,7 @@ def test_every_member_destroyed_and_restored_from_an_encrypted_snapshot(
     members = three.members
     kept = tmp_path / "kept"
     kept.mkdir()
-    made = three.save(members[2], encrypt=True)
+    made = three.save(members[2])
     for path in (made, made.with_name(f"{made.name}.sha256")):
         shutil.copy(path, kept)
     before = members.revision(members[1])
@@ -167,7 +48,7 @@ def test_every_member_destroyed_and_restored_from_an_encrypted_snapshot(
     assert members.revision(members[1]) >= before + BUMP
     old = members.ask(members[1], "watch", "/registry/a", f"--rev={before}")
     assert "required revision has been compacted" in old.stdout + old.stderr
-    assert not _there(members[1]).exists()
+    assert not there(members[1]).exists()
     assert not (members[1].shell.state / "restore").exists()
 
 
@@ -212,7 +93,7 @@ def test_a_restore_that_breaks_off_goes_on_with_the_same_command(
     three: Lab, tmp_path: Path, cut: str
 ) -> None:
     members = three.members
-    file = Path(shutil.copy(three.save(members[2]), tmp_path / "kept.db"))
+    file = Path(shutil.copy(three.save(members[2]), tmp_path))
     for member in members.all.values():
         destroy(member)
     three.breaks_at = cut
@@ -228,7 +109,7 @@ def test_a_cluster_that_serves_is_only_taken_back_by_an_explicit_word(
     three: Lab, tmp_path: Path
 ) -> None:
     members = three.members
-    file = Path(shutil.copy(three.save(members[1]), tmp_path / "kept.db"))
+    file = Path(shutil.copy(three.save(members[1]), tmp_path))
     members.put(members[1], {"/registry/a": "newer"})
     with pytest.raises(
         StackError, match=r"etcd serves, with a quorum \(master-1, master-2, master-3\)"
@@ -246,7 +127,7 @@ def spoilt(file: Path, how: str) -> Path:
     if how == "truncated":
         content = content[:-4096]
     if how == "changed":
-        content[5000] ^= 1
+        content[len(content) // 3] ^= 1
     if how == "foreign":
         content = content.replace(CLUSTER_ID.encode(), b"fedcba987654")
         content[-32:] = hashlib.sha256(content[:-32]).digest()
@@ -262,9 +143,18 @@ def spoilt(file: Path, how: str) -> Path:
 
 
 def test_wrong_truncated_and_foreign_snapshots_touch_nothing(three: Lab, tmp_path: Path) -> None:
+    """Also by the word that takes what bears no seal: older snapshots, and those made by hand."""
     members = three.members
-    good = Path(shutil.copy(three.save(members[1]), tmp_path / "good.db"))
-    closed = Path(shutil.copy(three.save(members[1], encrypt=True), tmp_path / "closed.db.enc"))
+    closed = Path(shutil.copy(three.save(members[1]), tmp_path))
+    good = tmp_path / "good.db"
+    plain = snapshot_file.opened(closed, BACKUP_KEY, tmp_path, sealed=True)
+    plain.rename(good)
+    wish = Wish(on="master-1", replace=True)
+
+    def refused(file: Path, word: str, *, unauthenticated: bool = True) -> None:
+        with pytest.raises(StackError, match=word):
+            three.restore(wish, file, tmp_path / "opened", unauthenticated=unauthenticated)
+
     for how, word in {
         "truncated": "is not whole",
         "changed": "is not whole",
@@ -272,20 +162,18 @@ def test_wrong_truncated_and_foreign_snapshots_touch_nothing(three: Lab, tmp_pat
         "no snapshot": "is no snapshot of etcd",
         "empty": "is no snapshot of etcd",
     }.items():
-        with pytest.raises(StackError, match=word):
-            three.restore(Wish(on="master-1", replace=True), spoilt(good, how), tmp_path / "opened")
-    for how in ("changed", "half encrypted"):
-        bad = spoilt(closed, how)
-        with pytest.raises(StackError, match=r"does not open|is no snapshot|is not whole"):
-            three.restore(Wish(on="master-1", replace=True), bad, tmp_path / "opened")
-    three.stack = dataclasses.replace(three.stack, backup_key="00" * 32)
-    with pytest.raises(
-        StackError, match=r"does not open with the key of this stack|is no snapshot"
-    ):
-        three.restore(Wish(on="master-1", replace=True), closed, tmp_path / "opened")
+        refused(spoilt(good, how), word)
+    refused(good, "bears no seal of this stack", unauthenticated=False)
+    refused(spoilt(closed, "changed"), "is not what the key of this stack has sealed")
+    refused(spoilt(closed, "half encrypted"), r"does not open|is no snapshot|is not whole|damaged")
+    named = good.with_name("dev-20260101T000000Z-999999-master-1-manual.db")
+    shutil.copy(good, named)
+    refused(named, "and its name says 999999")
+    assert not [call for call in three.calls if call.endswith(("stop", "restore restore"))]
     (tmp_path / "good.db.sha256").write_text(f"{'0' * 64}  good.db\n")
-    with pytest.raises(StackError, match=r"is not what good\.db\.sha256 says"):
-        three.restore(Wish(on="master-1", replace=True), good, tmp_path / "opened")
+    refused(good, r"is not what good\.db\.sha256 says")
+    three.stack = dataclasses.replace(three.stack, backup_key="00" * 32)
+    refused(closed, "is not what the key of this stack has sealed", unauthenticated=False)
     assert three.calls == []
     assert members.get(members[1], "/registry/a") == "written"
 
@@ -294,7 +182,7 @@ def test_machines_that_may_run_on_are_told_before_anything_is_touched(
     three: Lab, tmp_path: Path
 ) -> None:
     members = three.members
-    file = Path(shutil.copy(three.save(members[1]), tmp_path / "kept.db"))
+    file = Path(shutil.copy(three.save(members[1]), tmp_path))
     for member in members.all.values():
         destroy(member)
     three.away = {"master-2"}
@@ -319,7 +207,7 @@ def test_machines_that_may_run_on_are_told_before_anything_is_touched(
 
 def test_members_that_only_have_to_run_are_not_restored(three: Lab, tmp_path: Path) -> None:
     members = three.members
-    file = Path(shutil.copy(three.save(members[1]), tmp_path / "kept.db"))
+    file = Path(shutil.copy(three.save(members[1]), tmp_path))
     for member in members.all.values():
         member.kill()
     with pytest.raises(StackError, match="are a quorum: they only have to run"):
@@ -330,30 +218,89 @@ def test_members_that_only_have_to_run_are_not_restored(three: Lab, tmp_path: Pa
         three.restore(Wish(on="master-1"), file, tmp_path / "opened")
 
 
-def test_an_old_member_that_comes_back_is_nothing_to_the_new_cluster(
-    three: Lab, tmp_path: Path
+def test_an_api_server_is_put_away_before_etcd_stops_and_comes_back_in_its_turn(
+    shell: Shell,
 ) -> None:
-    """It was away during the restore and has its old data: it finds no quorum among the new ones."""
-    members = three.members
-    three.away = {"master-3"}
-    members[3].kill()
-    members[1].kill()
-    wish = Wish(on="master-2", source="master-2", dead=("master-3",), replace=True)
-    three.restore(wish, None, tmp_path / "opened")
-    assert three.voters(members[2]) == ["master-1", "master-2"]
-    members[3].systemctl("start", "etcd")
-    refused = members.ask(members[3], "put", "/registry/a", "from the past")
-    assert refused.returncode
-    assert members.get(members[1], "/registry/a") == "written"
-    # The next up brings it in as a new member.
-    three.away = set()
-    Steps(three.stack, wish, {}, restore.Snapshot(plain=tmp_path, total="", size=0))._join(
-        three.stack.plan.node("master-3")
-    )
-    assert three.voters(members[2]) == ["master-1", "master-2", "master-3"]
-    assert (members[3].shell.folder / "home/etcd.removed/member").is_dir()
+    manifest = shell.root / "etc/kubernetes/manifests/kube-apiserver.yaml"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text("kind: Pod\n")
+    (shell.folder / "runs").write_text("4194301\n")  # no process has this number
+    shell.stub("pgrep", f"cat {shell.folder}/runs")
+    shell.stub("systemctl")
+    shell.stub("curl", f"[[ -e {manifest} ]]")
+    code = f'kill() {{ echo "kill $*" >>"$PWD/calls"; : >{shell.folder}/runs; }}; main'
+    values = {"ADDRESS": "10.0.0.11", "SNAPSHOT": "", "WANTED": "x", "DEAD": ""}
+    for _ in range(2):  # broken off between, it is done once more
+        shell.run(code, phase="restore", values={**values, "STEP": "quiet"})
+        assert not manifest.exists()
+    assert [call for call in shell.calls if call.startswith("kill")] == ["kill -KILL 4194301"]
+    assert "master\t1" in shell.run("look", phase="restore", values={**values, "STEP": "look"})
+    shell.run(code, phase="restore", values={**values, "STEP": "restart"})
+    assert manifest.read_text() == "kind: Pod\n"
+    assert not (shell.folder / "home/aside.removed").exists()
+
+
+def test_every_api_server_is_put_away_before_any_etcd_stops_and_the_end_says_what_is_older(
+    three: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path(shutil.copy(three.save(three.members[2]), tmp_path))
+    for member in three.members.all.values():
+        manifests = member.shell.root / "etc/kubernetes/manifests"
+        manifests.mkdir(parents=True)
+        (manifests / "kube-apiserver.yaml").write_text("kind: Pod\n")
+    three.restore(Wish(on="master-1", replace=True), file, tmp_path / "opened")
+    quiet = [n for n, call in enumerate(three.calls) if call.endswith("restore quiet")]
+    stops = [n for n, call in enumerate(three.calls) if call.endswith("restore stop")]
+    assert len(quiet) == 3
+    assert max(quiet) < min(stops)
+    for member in three.members.all.values():
+        assert (member.shell.root / "etc/kubernetes/manifests/kube-apiserver.yaml").exists()
+    # What the stack remembers is newer than the snapshot.
+    assert "set kube-ha:converge.generation to 2 and run pulumi up" in capsys.readouterr().out
 
 
 def test_an_answer_that_was_cut_off_is_none() -> None:
     cut = Answer(status=0, text="owner\tdev x master-1\nready\t1", asked_at_s=0)
     assert restore_checks.read(cut).trouble
+
+
+LISTED = """\
+listen kubernetes-api
+  bind 127.0.0.1:3446
+  server master-1 10.0.0.11:6443 check
+  server master-2 10.0.0.12:6443 check
+  server master-22 10.0.0.22:6443 check
+  option allbackups
+  server master-1-unchecked 10.0.0.11:6443 backup
+  server master-2-unchecked 10.0.0.12:6443 backup
+listen etcd
+  server master-2 10.0.0.12:2379 check
+"""
+
+
+def test_haproxy_leads_to_machines_that_are_gone_no_more(shell: Shell) -> None:
+    file = shell.root / "etc/haproxy/haproxy.cfg"
+    file.parent.mkdir(parents=True)
+    file.write_text(LISTED)
+    shell.state.mkdir(parents=True)
+    (shell.state / "haproxy.service.sum").write_text("of what runs")
+    shell.stub("socat", "cat >>said")
+    shell.stub("haproxy")
+    shell.stub("systemctl")
+    values = {"STEP": "divert", "ADDRESS": "", "GONE": "master-2 master-9"}
+    shell.run("main", phase="restore", values=values)
+    left = [line.split()[1] for line in file.read_text().splitlines() if "server " in line]
+    assert left == ["master-1", "master-22", "master-1-unchecked"]
+    said = (shell.folder / "said").read_text()
+    for server in ("kubernetes-api/master-2", "kubernetes-api/master-2-unchecked"):
+        assert f"set server {server} state maint; shutdown sessions server {server}" in said
+    assert shell.calls[-1] == "systemctl reload haproxy"
+    # Whatever node phase comes next reloads what it wants.
+    assert not (shell.state / "haproxy.service.sum").exists()
+    shell.forget()
+    shell.run("main", phase="restore", values=values)
+    assert shell.calls == []
+    # A machine with no HAProxy of ours.
+    file.write_text("frontend web\n")
+    shell.run("main", phase="restore", values=values)
+    assert shell.calls == []

@@ -6,9 +6,11 @@ import json
 
 import pytest
 
+from tests.scripts import node_list
 from tests.scripts.shell import Shell
 
 VALUES = {
+    "ADDRESS": "10.0.0.11",
     "MEMBERS": "master-1=10.0.0.11 master-3=10.0.0.13",
     "ETCD_ENDPOINTS": "https://127.0.0.1:2379",
     "GOING_MEMBERS": "master-2=10.0.0.12",
@@ -21,6 +23,10 @@ a3, started, master-3, https://10.0.0.13:2380, https://10.0.0.13:2379, false
 """
 
 
+def node(name: str, ready: str) -> str:
+    return json.dumps(node_list.one(name, ready=ready))
+
+
 def cluster(
     shell: Shell, *, ready: str, known: str = "", members: str = MEMBERS, holders: str = ""
 ) -> None:
@@ -30,16 +36,23 @@ def cluster(
         "kubectl",
         f'case "$*" in *"get configmap"*{{.data.worker-1}}*) printf "{known}" ;; '
         f"*\"get configmap kube-ha-vip-holders\"*) printf '{holders}' ;; "
-        f'*"get node worker-1"*) printf "worker-1 {ready}" ;; '
-        '*"get node master-2"*) printf "master-2 Unknown" ;; '
+        f'*"get "*"node worker-1"*) echo \'{node("worker-1", ready)}\' ;; '
+        f'*"get "*"node master-2"*) echo \'{node("master-2", "Unknown")}\' ;; '
         '*"apply"*) cat >>"' + str(shell.folder) + '/applied" ;; esac',
     )
     shell.stub(
         "etcdctl",
         f'case "$*" in *"member list"*) cat "{shell.folder}/members" ;; '
         f'*"member remove"*) sed -i "/^a2,/d" "{shell.folder}/members" ;; '
-        '*"endpoint health"*) echo "one is healthy"; echo "other is healthy" ;; esac',
+        f"{answering()} esac",
     )
+
+
+def answering(*silent: str) -> str:
+    """etcdctl's answers of members of one cluster, but for those at these addresses: they tell which, and have no quorum."""
+    of = """'"ClusterID" : 7'"""
+    refused = "".join(f'*{address}*"get /kube-ha/cluster"*) exit 1 ;; ' for address in silent)
+    return f'{refused}*"get /kube-ha/"*) echo {of} ;;'
 
 
 def changing(shell: Shell) -> list[str]:
@@ -47,8 +60,8 @@ def changing(shell: Shell) -> list[str]:
     words = []
     for call in shell.calls:
         _, _, text = call.partition("--request-timeout 10s ")
-        if text.startswith(("cordon", "drain", "delete node")):
-            words.append(" ".join(text.split()[:3]).removesuffix(" --ignore-daemonsets"))
+        if text.startswith(("cordon", "drain", "delete")):
+            words.append(f"{text.split()[0]} {text.partition(' -- ')[2]}")
         if "member remove" in call:
             words.append("member remove " + call.rpartition(" ")[2])
     return words
@@ -116,7 +129,7 @@ def test_without_a_quorum_of_the_others_nothing_is_removed(shell: Shell) -> None
     shell.stub(
         "etcdctl",
         f'case "$*" in *"member list"*) cat "{shell.folder}/members" ;; '
-        '*"endpoint health"*) echo "one is healthy" ;; esac',
+        f"{answering('10.0.0.13')} esac",
     )
     out = shell.run("main", phase="retire", values=VALUES, fails=True)
     assert "etcd member master-2 cannot leave: of the 2 that would stay" in out
@@ -130,13 +143,19 @@ def test_a_dead_one_is_taken_out_again(shell: Shell) -> None:
     assert changing(shell) == ["cordon worker-1", "delete node worker-1"]
 
 
+def test_who_is_in_wrong_hands_is_not_asked_to_end_its_pods(shell: Shell) -> None:
+    cluster(shell, ready="True", known="1:compromised")
+    shell.run("main", phase="retire", values={**VALUES, "INCARNATIONS": "worker-1=1:compromised"})
+    assert changing(shell) == ["delete node worker-1"]
+
+
 def drain_fails(shell: Shell, *, then: str) -> None:
     """worker-1 is Ready when it is looked at first, its drain fails, and afterwards it is `then`."""
     shell.stub(
         "kubectl",
-        'case "$*" in *"drain worker-1"*) touch drained; echo "disruption budget"; exit 1 ;; '
-        f'*"get node worker-1"*metadata.name*) printf "worker-1 True" ;; '
-        f'*"get node worker-1"*) printf {then} ;; esac',
+        'case "$*" in *"drain "*"worker-1"*) touch drained; echo "disruption budget"; exit 1 ;; '
+        f'*"get "*"node worker-1"*) if [[ -e drained ]]; then echo \'{node("worker-1", then)}\'; '
+        f"else echo '{node('worker-1', 'True')}'; fi ;; esac",
     )
 
 
@@ -212,7 +231,7 @@ def test_those_that_stay_must_have_a_quorum_of_their_own(
     shell.stub(
         "etcdctl",
         f'case "$*" in *"member list"*) cat "{shell.folder}/members" ;; '
-        f'*health*) for i in $(seq {healthy}); do echo "x is healthy"; done ;; esac',
+        f"{answering(*([] if healthy else ['x']))} esac",
     )
     code = "quorum_without a2 master-2"
     out = shell.run(code, phase="retire", values=VALUES, fails=bool(words))
@@ -224,6 +243,7 @@ def test_leadership_does_not_go_to_the_one_that_leaves(shell: Shell) -> None:
     shell.stub(
         "etcdctl",
         """n=$(grep -o '10[.]0[.]0[.]1[0-9]' <<<"$2" | tail -c 2)
+[[ "$*" != *"get /kube-ha/"* ]] || echo '"ClusterID" : 7'
 [[ "$*" != *status* ]] || printf '"MemberID" : %d\n"Leader" : 2\n' "${n:-2}" """,
     )
     values = {**VALUES, "MEMBERS": "master-2=10.0.0.12 master-3=10.0.0.13"}
@@ -231,3 +251,39 @@ def test_leadership_does_not_go_to_the_one_that_leaves(shell: Shell) -> None:
     (moved,) = [call for call in shell.calls if "move-leader" in call]
     assert moved.split()[2] == "https://10.0.0.12:2379"
     assert moved.endswith(" move-leader 3")
+
+
+def impostor(*, unlike: str) -> str:
+    """etcdctl's answers: the one at this address is a cluster of its own, which began empty."""
+    ours = """printf '"ClusterID" : 7\\n"Key" : "/kube-ha/cluster"\\n"Value" : "kube-ha-cluster:dev:0123456789ab;"\\n'"""
+    other = """'"ClusterID" : 14841639068965178418'"""
+    return f'*{unlike}*"get /kube-ha/"*) echo {other} ;; *"get /kube-ha/"*) {ours} ;;'
+
+
+def test_who_answers_as_another_cluster_is_taken_out_through_nobody_else(shell: Shell) -> None:
+    """Its API server answers well, behind every load balancer: none is asked, and it counts for no quorum."""
+    cluster(shell, ready="True")
+    values = {**VALUES, "MEMBERS": "master-1=10.0.0.11 master-2=10.0.0.12 master-3=10.0.0.13"}
+    body = (shell.folder / "bin/etcdctl").read_text()
+    spoilt = body.replace(answering(), impostor(unlike="10.0.0.12"))
+    assert spoilt != body
+    (shell.folder / "bin/etcdctl").write_text(spoilt)
+    shell.run("main", phase="retire", values=values)
+    assert "member remove a2" in changing(shell)
+    asked = [call for call in shell.calls if call.startswith("kubectl ")]
+    assert asked
+    for call in asked:
+        assert "--server https://10.0.0.11:6443" in call
+        assert "3446" not in call
+
+
+def test_a_master_whose_own_etcd_is_the_false_one_takes_nobody_out(shell: Shell) -> None:
+    cluster(shell, ready="True")
+    values = {**VALUES, "MEMBERS": "master-1=10.0.0.11 master-2=10.0.0.12 master-3=10.0.0.13"}
+    body = (shell.folder / "bin/etcdctl").read_text()
+    (shell.folder / "bin/etcdctl").write_text(
+        body.replace(answering(), impostor(unlike="127.0.0.1"))
+    )
+    out = shell.run("main", phase="retire", values=values, fails=True)
+    assert "the etcd that this master asks (https://127.0.0.1:2379) is of another cluster" in out
+    assert changing(shell) == []

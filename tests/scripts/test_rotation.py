@@ -24,23 +24,52 @@ def run(shell: Shell, code: str = "main", *, fails: bool = False, **values: str)
     return shell.run(code, phase="rotation", values={**VALUES, **values}, fails=fails)
 
 
-def rows(shell: Shell, *known: str) -> None:
-    """kubectl lists two namespaces, and the copies of these."""
-    copy = json.dumps(NEW + OLD)
-    lines = ["namespace default", "namespace kube-system", *(f"{copy} {name}" for name in known)]
-    (shell.folder / "rows").write_text("\n".join(lines) + "\n")
-    shell.stub("kubectl", f"cat {shell.folder}/rows")
+def copies(shell: Shell, *known: str, **fixed: str) -> None:
+    """kubectl lists two namespaces, the copies of these, and immutable ones of other data by namespace: uid."""
+    spaces = [{"metadata": {"name": name}, "status": {"phase": "Active"}} for name in ("default", "kube-system")]  # fmt: skip
+    found: list[dict[str, object]] = [{"metadata": {"namespace": name, "uid": "0"}, "data": {"ca.crt": NEW + OLD}} for name in known]  # fmt: skip
+    found += [{"metadata": {"namespace": name, "uid": uid}, "immutable": True} for name, uid in fixed.items()]  # fmt: skip
+    for name, items in (("namespaces", spaces), ("configmaps", found)):
+        (shell.folder / name).write_text(json.dumps({"items": items}))
+    shell.stub(
+        "kubectl",
+        f'case "$*" in *"get namespaces"*) cat {shell.folder}/namespaces ;; *"get configmaps"*) cat {shell.folder}/configmaps ;; '
+        f"*delete*) cat >>{shell.folder}/deleted ;; esac",
+    )
 
 
 def test_pods_know_a_ca_when_every_namespace_has_it(shell: Shell) -> None:
     trusting(shell, NEW + OLD)
-    rows(shell, "default", "kube-system")
-    run(shell, "pods_know_the_ca")
-    rows(shell, "default")
-    assert "not yet in namespace kube-system" in run(shell, "pods_know_the_ca", fails=True)
+    copies(shell, "default", "kube-system")
+    run(shell, "await_pods")
+    copies(shell, "default")
+    out = run(shell, "CA_S=0; await_pods", fails=True)
+    assert "not yet in kube-system" in out
     trusting(shell, NEW)
-    rows(shell, "default", "kube-system")
-    run(shell, "pods_know_the_ca", fails=True)
+    copies(shell, "default", "kube-system")
+    run(shell, "CA_S=0; await_pods", fails=True)
+
+
+def test_a_copy_was_seen_right_once_whatever_is_made_of_it_later(shell: Shell) -> None:
+    trusting(shell, NEW + OLD)
+    copies(shell, "kube-system")
+    code = (
+        f"pods_know_the_ca || true; cp {shell.folder}/later {shell.folder}/configmaps; await_pods"
+    )
+    later = {"items": [{"metadata": {"namespace": "default"}, "data": {"ca.crt": NEW + OLD}}]}
+    (shell.folder / "later").write_text(json.dumps(later))
+    run(shell, code)
+
+
+def test_one_namespace_that_keeps_other_cas_holds_up_nobody(shell: Shell) -> None:
+    """Whoever may edit objects there can make its copy immutable; it has no data at all here."""
+    trusting(shell, NEW + OLD)
+    copies(shell, "kube-system", default="1f-2e")
+    out = run(shell, "await_pods")
+    [asked] = (shell.folder / "deleted").read_text().splitlines()
+    assert json.loads(asked)["preconditions"] == {"uid": "1f-2e"}
+    assert "WARNING ConfigMap kube-root-ca.crt of namespace default is immutable" in out
+    assert "--raw /api/v1/namespaces/default/configmaps/kube-root-ca.crt" in "\n".join(shell.calls)
 
 
 def test_an_api_that_does_not_answer_knows_nothing(shell: Shell) -> None:
@@ -104,6 +133,14 @@ def test_every_secret_is_written_anew_with_the_key_that_encrypts(shell: Shell) -
     again = run(shell, KEYS="encryption=2,1")
     assert "writing" not in again
     assert "done, changes=0" in again
+
+
+def test_a_key_of_another_seed_is_another_key(shell: Shell) -> None:
+    secrets(shell, "key-2", "key-2-seed-2", "key-2-seed-20")
+    said = run(shell, "encrypt_again || true", KEYS="seed=2,1", ENCRYPTS="key-2-seed-2", fails=True)
+    assert "writing Secrets anew with key-2-seed-2: 2 (round 1)" in said
+    # Where nothing is encrypted there is nothing to write.
+    assert "writing" not in run(shell, KEYS="seed=2,1", ENCRYPTS="")
 
 
 def test_a_secret_that_stays_under_the_old_key_stops_the_step(shell: Shell) -> None:

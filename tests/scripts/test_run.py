@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from components import script
-from stacks import phases
+from components.ssh import script
+from stacks.phases import scripts
 from tests.e2e.waiting import wait_for
 from tests.scripts.shell import SCRIPTS, VALUES
 
@@ -133,7 +133,7 @@ def test_plan_and_node_sum_up_every_phase_alike() -> None:
     done = subprocess.run(
         ["bash", "-c", code], stdout=subprocess.PIPE, text=True, timeout=30, check=True
     )
-    assert done.stdout.split() == [phases.script_sum(name) for name in names]
+    assert done.stdout.split() == [scripts.script_sum(name) for name in names]
 
 
 def _function(name: str) -> str:
@@ -146,7 +146,7 @@ def _function(name: str) -> str:
 def test_phases_by_hand_bring_all_they_need() -> None:
     """`make preflight` and `make verify` send one text, with whatever the phase sources in its place."""
     for name in ("preflight", "gate"):
-        assert "\nsource " not in phases.whole(name)
+        assert "\nsource " not in scripts.whole(name)
 
 
 @pytest.mark.parametrize(("word", "kept"), [("keep", "1"), ("", "no"), ("keeps", "no")])

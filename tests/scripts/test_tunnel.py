@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from components import tunnel as near_end
-from operations import stack, tunnel
-from operations.engine import StackError
-from operations.machine import Hop, Target
+from components.ssh import tunnel as near_end
+from operations import tunnel
+from operations.engine import stack
+from operations.engine.engine import StackError
+from operations.ssh.client import Hop, Target
 from tests.toolchain.sshd import free_port
 from tests.unit.configs import aws, behind_tunnel, gcp, host_key, planned
 

@@ -11,7 +11,7 @@ BEGIN = "begin_update 'kubelet 1.35 -> 1.36' intrusive"
 
 
 def run(shell: Shell, code: str, *, fails: bool = False) -> str:
-    return shell.run(code, phase="update", fails=fails)
+    return shell.run(f'source "$here/cluster-reader.sh"; {code}', phase="update", fails=fails)
 
 
 def test_an_intrusive_update_evicts_and_takes_pods_again_at_its_end(shell: Shell) -> None:

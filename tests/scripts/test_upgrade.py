@@ -125,7 +125,7 @@ def test_a_master_does_not_go_back_once_one_has_finished(
 
 
 CHANGE = """
-MANIFEST=$PWD/kubernetes/manifests/kube-apiserver.yaml; CONFIG=$PWD/kubeadm.yaml
+MANIFEST=$PWD/kubernetes/manifests/kube-apiserver.yaml; CONFIG=$PWD/kubeadm.yaml; MANIFESTS=${MANIFEST%/*} ASIDE=$PWD/aside
 mkdir -p "${MANIFEST%/*}"; touch "$MANIFEST" "${MANIFEST%/*}"/kube-{controller-manager,scheduler}.yaml
 ready() { :; }
 known_masters() { echo 3; }

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from tests.scripts import node_list
 from tests.scripts.node_api import FOR_EVER, NodeApi
 from tests.scripts.shell import Shell
 
 VALUES = {
     "WAVE": "2",
     "WAVES": "3",
-    "EARLIER": "worker bbbb worker-[1-2]",
-    "NODES": "worker bbbb worker-[3-4]",
-    "LATER": "worker bbbb worker-[5-6]",
+    "EARLIER": "worker bbbbbbbbbbbbbbbb worker-[1-2]",
+    "NODES": "worker bbbbbbbbbbbbbbbb worker-[3-4]",
+    "LATER": "worker bbbbbbbbbbbbbbbb worker-[5-6]",
     "BUDGET": "0",
     "CRITICAL": "",
     "PAUSE_S": "0",
@@ -27,26 +28,26 @@ NO_WAITING = {"STALL_S": "0", "IDLE_S": "0"}
 SOON = "4"  # seconds; a retry would have begun by then
 
 
-def node(name: str, applied: str = "bbbb", ready: str = "True", *told: str) -> str:
+def node(name: str, applied: str = "bbbbbbbbbbbbbbbb", ready: str = "True", *told: str) -> str:
     """A row of the cluster's nodes; `told` is what it has begun, and what it failed with."""
     return "|".join((name, applied, ready, *told, "", "")[:5])
 
 
 DONE = [node(f"worker-{number}") for number in (1, 2, 3)]
-OLD = [node(f"worker-{number}", "aaaa") for number in (5, 6)]
-FAILED = node("worker-4", "aaaa", "True", "", "bbbb 12:05 no disk")
-BEGUN = node("worker-4", "aaaa", "True", "bbbb")
+OLD = [node(f"worker-{number}", "aaaaaaaaaaaaaaaa") for number in (5, 6)]
+FAILED = node("worker-4", "aaaaaaaaaaaaaaaa", "True", "", "bbbbbbbbbbbbbbbb 12:05 no disk")
+BEGUN = node("worker-4", "aaaaaaaaaaaaaaaa", "True", "bbbbbbbbbbbbbbbb")
 
 
 def gate(shell: Shell, *looks: list[str], fails: bool = False, **values: str) -> str:
     """What the gate says when the cluster lists these rows, one list a look, the last one for ever."""
     for number, rows in enumerate(looks, start=1):
-        (shell.folder / f"nodes-{number}").write_text("".join(f"{row}\n" for row in rows))
+        (shell.folder / f"nodes-{number}").write_text(node_list.listing(rows))
     last = len(looks)
     shell.stub(
         "kubectl",
-        'case "$*" in *applied*) ;; *) exit ;; esac\n'
-        f'calls=$(grep -c applied "{shell.folder}/calls")\n'
+        'case "$*" in *"get nodes"*) ;; *) exit ;; esac\n'
+        f'calls=$(grep -c "get nodes" "{shell.folder}/calls")\n'
         f'cat "{shell.folder}/nodes-$((calls < {last} ? calls : {last}))"',
     )
     return shell.run("main", phase="wave", values={**VALUES, **values}, fails=fails)
@@ -84,8 +85,8 @@ def test_the_wait_for_a_wave_says_nothing_of_itself(shell: Shell) -> None:
     [
         [[*DONE, BEGUN], [*DONE, FAILED]],
         # What stands there at first may be of an earlier update: only news counts at once.
-        [[*DONE, node("worker-4", "aaaa", "True", "", "bbbb 11:00 old")], [*DONE, FAILED]],
-        [[*DONE, FAILED], [*DONE, BEGUN], [*DONE, node("worker-4", "aaaa", "True", "", "bbbb 12:06 no disk")]],
+        [[*DONE, node("worker-4", "aaaaaaaaaaaaaaaa", "True", "", "bbbbbbbbbbbbbbbb 11:00 old")], [*DONE, FAILED]],
+        [[*DONE, FAILED], [*DONE, BEGUN], [*DONE, node("worker-4", "aaaaaaaaaaaaaaaa", "True", "", "bbbbbbbbbbbbbbbb 12:06 no disk")]],
     ],
 )  # fmt: skip
 def test_a_node_that_fails_ends_the_rollout_at_once(shell: Shell, looks: list[list[str]]) -> None:
@@ -98,12 +99,18 @@ def test_a_node_that_fails_ends_the_rollout_at_once(shell: Shell, looks: list[li
     ("row", "reason"),
     [
         (None, "worker-4 (not registered)"),
-        (node("worker-4", "aaaa"), "worker-4 (has not applied this configuration)"),
-        (node("worker-4", "bbbb", "Unknown"), "worker-4 (gives no sign of life)"),
+        (node("worker-4", "aaaaaaaaaaaaaaaa"), "worker-4 (has not applied this configuration)"),
+        (node("worker-4", "bbbbbbbbbbbbbbbb", "Unknown"), "worker-4 (gives no sign of life)"),
         (FAILED, "worker-4 (failed at 12:05 no disk)"),
         # A revert: it announces what is wanted, from before the update that left it half-way.
-        (node("worker-4", "bbbb", "True", "", "cccc 12:00 x"), "worker-4 (was left half-way"),
-        (node("worker-4", "bbbb", "True", "cccc"), "worker-4 (was left half-way"),
+        (
+            node("worker-4", "bbbbbbbbbbbbbbbb", "True", "", "cccccccccccccccc 12:00 x"),
+            "worker-4 (was left half-way",
+        ),
+        (
+            node("worker-4", "bbbbbbbbbbbbbbbb", "True", "cccccccccccccccc"),
+            "worker-4 (was left half-way",
+        ),
     ],
 )
 def test_a_node_on_which_nothing_begins_has_failed(
@@ -113,7 +120,7 @@ def test_a_node_on_which_nothing_begins_has_failed(
     assert f"wave 2: 1 failed, 0 may: {reason}" in out
 
 
-@pytest.mark.parametrize("row", [BEGUN, node("worker-4", "bbbb", "False")])
+@pytest.mark.parametrize("row", [BEGUN, node("worker-4", "bbbbbbbbbbbbbbbb", "False")])
 def test_a_node_that_never_comes_to_an_end_is_not_waited_for_for_ever(
     shell: Shell, row: str
 ) -> None:
@@ -123,11 +130,11 @@ def test_a_node_that_never_comes_to_an_end_is_not_waited_for_for_ever(
 
 
 def test_a_node_that_is_taken_back_has_its_turn_before_the_next_wave(shell: Shell) -> None:
-    left = node("worker-4", "bbbb", "True", "cccc")
-    under_way = node("worker-4", "bbbb", "True", "bbbb")
+    left = node("worker-4", "bbbbbbbbbbbbbbbb", "True", "cccccccccccccccc")
+    under_way = node("worker-4", "bbbbbbbbbbbbbbbb", "True", "bbbbbbbbbbbbbbbb")
     out = gate(shell, [*DONE, left], [*DONE, under_way], [*DONE, node("worker-4")])
     assert "as wanted" in out
-    assert sum("applied" in call for call in shell.calls) >= 3
+    assert sum("get nodes" in call for call in shell.calls) >= 3
 
 
 def test_failures_within_the_budget_let_the_next_wave_begin(shell: Shell) -> None:
@@ -136,7 +143,7 @@ def test_failures_within_the_budget_let_the_next_wave_begin(shell: Shell) -> Non
 
 
 def test_failures_of_all_waves_count_together(shell: Shell) -> None:
-    earlier = node("worker-1", "aaaa", "Unknown")
+    earlier = node("worker-1", "aaaaaaaaaaaaaaaa", "Unknown")
     rows = [earlier, *DONE[1:]]
     out = gate(
         shell, [*rows, BEGUN, *OLD], [*rows, FAILED, *OLD], fails=True, IDLE_S=SOON, BUDGET="1"
@@ -159,8 +166,8 @@ def test_a_critical_node_ends_the_rollout_whatever_the_budget(shell: Shell) -> N
 
 def test_an_api_that_does_not_answer_for_a_while_is_no_failure(shell: Shell) -> None:
     rows = shell.folder / "rows"
-    rows.write_text("".join(f"{row}\n" for row in [*DONE, node("worker-4")]))
-    away = f'case "$*" in *applied*) ((calls > 4)) || exit 1; cat "{rows}" ;; esac'
+    rows.write_text(node_list.listing([*DONE, node("worker-4")]))
+    away = f'case "$*" in *"get nodes"*) ((calls > 4)) || exit 1; cat "{rows}" ;; esac'
     shell.stub("kubectl", away)
     out = shell.run("main", phase="wave", values={**VALUES, "LATER": ""})
     assert "as wanted" in out
@@ -205,7 +212,7 @@ FIRST = {
     "WAVE": "0",
     "NODES": "",
     "EARLIER": "",
-    "LATER": "worker bbbb worker-[1-3]",
+    "LATER": "worker bbbbbbbbbbbbbbbb worker-[1-3]",
     "VERSIONS": "kubelet=1.36.3 containerd=2.3.7",
     "OS": "",
 }
@@ -222,20 +229,16 @@ def first(
     packages: str = "",
 ) -> str:
     """Gate 0 before three workers of which the last one is as wanted."""
-    rows = [node("worker-1", "aaaa"), node("worker-2", "aaaa"), node("worker-3")]
-    names = ("worker-1", "worker-2", "worker-3")
-    answers = {
-        "applied": rows,
-        "drain}": [f"{name}|{told}" for name in names],
-        "kubeletVersion": [f"{name} {versions}" for name in names],
-    }
-    cases = []
-    for word, lines in answers.items():
-        file = shell.folder / word.strip("}")
-        file.write_text("".join(f"{line}\n" for line in lines))
-        cases.append(f'*"{word}"*) cat "{file}" ;;')
+    done = {"worker-1": "a" * 16, "worker-2": "a" * 16, "worker-3": "b" * 16}
+    kubelet, runtime, *os = versions.split()
+    nodes = [
+        node_list.one(name, applied=applied, ready="True", drain=told, kubelet=kubelet, runtime=runtime, os="".join(os))
+        for name, applied in done.items()
+    ]  # fmt: skip
+    (shell.folder / "nodes").write_text(node_list.listed(*nodes))
     shell.stub(
-        "kubectl", f'case "$*" in {" ".join(cases)} *config*view*) echo a2V5 | tr -d "\\n" ;; esac'
+        "kubectl",
+        f'case "$*" in *"get nodes"*) cat "{shell.folder}/nodes" ;; *config*view*) echo a2V5 | tr -d "\\n" ;; esac',
     )
     values = {**VALUES, **FIRST, "DRAIN": drain, "OS": packages}
     return shell.run(f"KEYS={shell.folder}/keys; {code}", phase="wave", values=values, fails=fails)
@@ -298,7 +301,9 @@ def test_nodes_are_told_how_to_drain_where_that_is_news(shell: Shell) -> None:
     assert not [call for call in shell.calls if "annotate" in call]
     first(shell, "always 60 10", versions=SAME)
     [call] = [call for call in shell.calls if "annotate" in call]
-    assert call.endswith("node worker-1 worker-2 worker-3 kube-ha.io/drain=always 60 10")
+    assert call.endswith(
+        "--overwrite -- node worker-1 worker-2 worker-3 kube-ha.io/drain=always 60 10"
+    )
     shell.forget()
     first(shell, "always 60 10", versions=SAME, told="always 60 10")
     assert not [call for call in shell.calls if "annotate" in call]

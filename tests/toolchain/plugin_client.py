@@ -13,8 +13,8 @@ import grpc
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, provider_pb2_grpc
 
-from lab.toolchain import standins
-from lab.toolchain.values import Properties, Value, decode, encode
+from toolchain import standins
+from toolchain.values import Properties, Value, decode, encode
 
 _CALL_S = 60
 
@@ -62,7 +62,7 @@ class Plugin:
         port = self._engine.add_insecure_port("127.0.0.1:0")
         self._engine.start()
         program = self.folder / f"pulumi-resource-{self.name}"
-        statement = f"from lab.toolchain.{self.name}.plugin import main; main()"
+        statement = f"from toolchain.{self.name}.plugin import main; main()"
         standins.put_script(program, standins.launcher(statement))
         words = [str(program), f"127.0.0.1:{port}"]
         with self._errors.open("wb") as errors:

@@ -11,8 +11,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from lab.toolchain.values import UNKNOWN, Properties, Secret, plain
 from tests.toolchain.plugin_client import CallError, Made, Plugin
+from toolchain.values import UNKNOWN, Properties, Secret, plain
 
 KEY = "tls:index/privateKey:PrivateKey"
 SELF_SIGNED = "tls:index/selfSignedCert:SelfSignedCert"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.toolchain.values import ARCHIVE, ASSET, SIGNATURE
 from tests.toolchain.plugin_client import CallError, Plugin
 from tests.toolchain.sshd import Sshd
+from toolchain.values import ARCHIVE, ASSET, SIGNATURE
 
 KIND = "command:remote:CopyToRemote"
 

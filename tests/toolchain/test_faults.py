@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.toolchain.command.faults import Rule, parse
 from tests.toolchain.conftest import StartPlugin
 from tests.toolchain.plugin_client import CallError
 from tests.toolchain.sshd import Sshd
+from toolchain.command.faults import Rule, parse
 
 KIND = "command:remote:Command"
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.toolchain import releases, standins
+from toolchain import releases, standins
 
 _ROOT = Path(__file__).resolve().parents[2]
 _VERSION = (_ROOT / ".pulumi.version").read_text(encoding="utf-8").strip()
@@ -102,7 +102,7 @@ class Installer:
         """Run to the end; stdout and stderr together."""
         own = {"KUBE_HA_CACHE": str(self.folder / "cache"), **environment}
         return subprocess.run(
-            [sys.executable, "-m", "lab.toolchain.install", "--into", str(self.into), *words],
+            [sys.executable, "-m", "toolchain.install", "--into", str(self.into), *words],
             cwd=_ROOT,
             env={**os.environ, **own},
             stdout=subprocess.PIPE,
@@ -217,7 +217,7 @@ def test_without_release_and_compiler_the_way_out_is_named(installer: Installer)
 
 
 def test_the_plugins_are_those_of_the_python_packages() -> None:
-    from lab.toolchain.install import CLOUDS, PLUGINS
+    from toolchain.install import CLOUDS, PLUGINS
 
     for name, version in {**PLUGINS, **CLOUDS}.items():
         [told] = Path(sys.prefix).glob(
@@ -227,7 +227,7 @@ def test_the_plugins_are_those_of_the_python_packages() -> None:
 
 
 def test_plugins_of_clouds_are_for_stacks_that_name_them(tmp_path: Path) -> None:
-    from lab.toolchain.install import used_clouds
+    from toolchain.install import used_clouds
 
     (tmp_path / "Pulumi.a.yaml").write_text("machines:\n  provider: adopt\n  # provider: aws\n")
     assert used_clouds(tmp_path) == []

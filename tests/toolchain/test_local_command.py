@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.toolchain.values import UNKNOWN
 from tests.toolchain.conftest import StartPlugin
 from tests.toolchain.plugin_client import CallError, Plugin
+from toolchain.values import UNKNOWN
 
 KIND = "command:local:Command"
 

@@ -9,8 +9,8 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2
 
-from lab.toolchain.values import encode
 from tests.toolchain.plugin_client import Plugin
+from toolchain.values import encode
 
 URN = "urn:pulumi:test::test::"
 
@@ -64,7 +64,7 @@ def test_an_import_is_refused(either: Plugin) -> None:
 
 
 def test_versions_are_those_of_the_python_packages(either: Plugin) -> None:
-    from lab.toolchain.install import PLUGINS
+    from toolchain.install import PLUGINS
 
     assert either.stub.GetPluginInfo(empty_pb2.Empty()).version == PLUGINS[either.name]
     schema = json.loads(either.stub.GetSchema(provider_pb2.GetSchemaRequest()).schema)

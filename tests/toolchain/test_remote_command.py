@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.toolchain.values import UNKNOWN, Properties, Secret, Unknown
 from tests.toolchain import sshd as servers
 from tests.toolchain.plugin_client import CallError, Plugin
 from tests.toolchain.sshd import Sshd
+from toolchain.values import UNKNOWN, Properties, Secret, Unknown
 
 KIND = "command:remote:Command"
 

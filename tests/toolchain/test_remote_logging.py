@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lab.toolchain.values import Secret
 from tests.toolchain.plugin_client import CallError, Plugin
 from tests.toolchain.sshd import Sshd
+from toolchain.values import Secret
 
 KIND = "command:remote:Command"
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from components import tunnel
-from operations import machine
-from operations.machine import Hop, Target
+from components.ssh import tunnel
+from operations.ssh import client
+from operations.ssh.client import Hop, Target
 from tests.toolchain import sshd as servers
 from tests.toolchain.plugin_client import CallError, Plugin
 from tests.toolchain.sshd import Sshd
@@ -206,6 +206,6 @@ def test_operations_go_the_same_way(held: Held, sshd: Sshd, node: Sshd, tmp_path
     for bastion, status, said in ((near, 0, "in\n"), (wrong, 255, "")):
         folder = tmp_path / f"files-{status}"
         folder.mkdir()
-        words = [*machine.client(Target(hop=far, bastion=bastion), folder), "echo in"]
+        words = [*client.client(Target(hop=far, bastion=bastion), folder), "echo in"]
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60)  # fmt: skip
         assert (done.returncode, done.stdout) == (status, said), done.stderr

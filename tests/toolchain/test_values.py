@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lab.toolchain.command.output import quoted
-from lab.toolchain.differences import differences
-from lab.toolchain.values import (
+from toolchain.command.output import quoted
+from toolchain.differences import differences
+from toolchain.values import (
     OUTPUT,
     SIGNATURE,
     UNKNOWN,

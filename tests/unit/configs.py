@@ -6,8 +6,9 @@ import base64
 import copy
 from collections.abc import Mapping
 
-from stacks.plan import Plan, plan
-from stacks.spec import SpecError, load
+from stacks import load
+from stacks.cluster.plan import Plan
+from stacks.config.problems import SpecError
 
 GONE = object()  # as an edit's value: take the key out
 
@@ -139,13 +140,13 @@ def _put(parent: object, key: str, value: object) -> None:
 
 
 def planned(raw: Mapping[str, object]) -> Plan:
-    return plan(load(raw))
+    return load.planned(load.load(raw))
 
 
 def problems(raw: Mapping[str, object]) -> list[tuple[str, str]]:
     """What a config is refused for, as (config path, text) pairs; asserts that it is refused."""
     try:
-        load(raw)
+        load.load(raw)
     except SpecError as error:
         return [(path, text) for path, text in error.problems]
     raise AssertionError("the config was accepted")

@@ -10,12 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stacks import kubernetes_values, memory, quorum, values
-from stacks.certificates import table
-from stacks.memory import Memory
-from stacks.plan import Plan, plan
-from stacks.spec import Spec, SpecError, load
-from stacks.transition import TransitionError, check
+from stacks.cluster.certificates import table
+from stacks.cluster.plan import Plan
+from stacks.cluster.resolve import plan
+from stacks.config import kubernetes_values, values
+from stacks.config.problems import SpecError
+from stacks.config.spec import Spec
+from stacks.edits import memory, quorum
+from stacks.edits.memory import Memory
+from stacks.edits.transition import TransitionError, check
+from stacks.load import load
 from tests.unit.configs import adopted, edited, host, lab, planned
 
 # Seconds say nothing: the computer may be busy.

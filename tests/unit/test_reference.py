@@ -10,10 +10,11 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from stacks import reference, schema
-from stacks.spec import load
+from stacks import reference
+from stacks.config import schema
+from stacks.load import load
+from tests.unit.config.test_stack_files import FILES
 from tests.unit.configs import adopted, lab
-from tests.unit.test_stack_files import FILES
 
 
 def test_schema_and_docs_are_not_stale(capsys: pytest.CaptureFixture[str]) -> None:

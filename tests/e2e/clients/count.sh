@@ -75,7 +75,11 @@ operate() {
     printf '%s %s %s %s %s %s %s %s\n' "$operation" "$1" "$start" "$end" "$status" "$base" "$wanted" "$at"
     if answered; then return 0; fi
     turn=$((turn + 1))
-    if [[ $follows ]]; then follow_members; fi
+    if [[ $follows ]]; then
+      follow_members
+      door
+      if [[ $REPLY == "$at" ]]; then turn=$((turn + 1)); fi # the list may have them in another order now
+    fi
   done
   return 1
 }

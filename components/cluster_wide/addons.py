@@ -1,0 +1,58 @@
+"""What runs in every cluster of ours: kube-proxy, the network plugin, CoreDNS.
+
+Each one command, its manifest the diff.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pulumi import ComponentResource, Resource, ResourceOptions
+
+from components.ssh.commands import Identity, Machine, after, attempt, converge
+from stacks.cluster import digests
+from stacks.cluster.plan import Plan
+from stacks.phases import scripts, system_addons
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddonsArgs:
+    plan: Plan
+    machine: Machine  # a master
+    identity: Identity
+    after: Resource
+
+
+class Addons(ComponentResource):
+    """Resource `<cluster>-addon-<name>` for each add-on."""
+
+    applied: tuple[Resource, ...]
+    guards: tuple[Resource, ...]  # what has to be there before a worker holds an identity
+
+    def __init__(self, name: str, args: AddonsArgs, opts: ResourceOptions | None = None) -> None:
+        super().__init__("kube-ha:index:Addons", name, None, opts)
+        made = {
+            addon: self._addon(args, addon, text)
+            for addon, text in sorted(system_addons.addons(args.plan).items())
+        }
+        self.applied = tuple(made.values())
+        self.guards = tuple(made[addon] for addon in system_addons.GUARDS)
+        self.register_outputs({})
+
+    def _addon(self, args: AddonsArgs, addon: str, manifest: str) -> Resource:
+        name = f"{args.plan.spec.cluster.name}-addon-{addon}"
+        generation = str(args.plan.spec.converge.generation)
+        stamp = attempt(
+            f"{name}-attempt",
+            wanted=digests.digest(scripts.script_sum("addon"), manifest, generation),
+            opts=ResourceOptions(parent=self),
+        )
+        return converge(
+            name,
+            args.machine,
+            "addon",
+            {"NAME": addon, "MANIFEST": manifest.rstrip("\n"), "GENERATION": generation},
+            identity=args.identity,
+            stamp=stamp,
+            opts=after(args.after, parent=self),
+        )

@@ -1,0 +1,90 @@
+"""Values of the `nodes` phase: who is wanted in the cluster, with labels, taints and state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from pulumi import Input, Output
+
+from stacks.cluster import names
+from stacks.cluster.plan import Node, Plan
+from stacks.cluster.ports import ETCD_CLIENT_PORT
+
+_STALL_S = 240  # a worker on a slow line needs about two minutes from its first byte to Ready
+IDLE_S = 90  # a machine that is reached begins at once; a retry clears the last failure then
+
+
+def values(plan: Plan, applied: Mapping[str, Output[str]]) -> dict[str, Input[str]]:
+    """All but PLAN; `applied` is what each node announces, by its name."""
+    cordoned = [n.name for n in plan.nodes if n.in_kubernetes and n.state == "maintenance"]
+    found: dict[str, Input[str]] = {
+        "WANTED": wanted(plan, applied),
+        "LABELS": _lines(plan, _labels),
+        "TAINTS": _lines(plan, _taints),
+        "MEMBERS": members(plan.etcd),
+        "ETCD_ENDPOINTS": etcd_endpoints(plan, plan.etcd),
+        "STALL_S": str(_STALL_S + reboot_s(plan)),
+        "IDLE_S": str(IDLE_S),
+        "NETWORK": "1" if plan.spec.network.plugin != "none" else "0",
+    }
+    return found | ({"MAINTENANCE": names.ranges(cordoned)} if cordoned else {})
+
+
+def reboot_s(plan: Plan) -> int:
+    """How much longer nothing may seem to move where machines may reboot."""
+    wanted = plan.spec.os
+    return wanted.reboot_timeout_s if wanted.packages and wanted.reboot != "never" else 0
+
+
+def members(nodes: Iterable[Node]) -> str:
+    """Words `name=address`."""
+    return " ".join(f"{node.name}={node.address}" for node in nodes)
+
+
+def wanted(plan: Plan, applied: Mapping[str, Output[str]]) -> Output[str]:
+    """Lines `pool hash names`.
+
+    The nodes of a pool share a hash, so a thousand fit in a few lines.
+    """
+    nodes = [node for node in plan.nodes if node.in_kubernetes]
+    return Output.all(**{node.name: applied[node.name] for node in nodes}).apply(
+        lambda known: wanted_lines(nodes, known)
+    )
+
+
+def wanted_lines(nodes: Iterable[Node], known: Mapping[str, str]) -> str:
+    """As `wanted`, of some nodes; `known` is what each announces, by its name."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for node in nodes:
+        groups.setdefault((node.pool, known[node.name]), []).append(node.name)
+    return "\n".join(
+        f"{pool} {wanted} {names.ranges(group)}" for (pool, wanted), group in sorted(groups.items())
+    )
+
+
+def _labels(node: Node) -> str:
+    role = "control-plane" if node.is_master else "worker"
+    granted = {
+        f"node-role.kubernetes.io/{role}": "",
+        **dict(node.labels),
+    }
+    return " ".join(f"{key}={value}" for key, value in sorted(granted.items()))
+
+
+def _taints(node: Node) -> str:
+    return " ".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in node.taints)
+
+
+def _lines(plan: Plan, words: Callable[[Node], str]) -> str:
+    """Lines `names<TAB>words`, nodes with the same words together."""
+    groups: dict[str, list[str]] = {}
+    for node in plan.nodes:
+        if node.in_kubernetes:
+            groups.setdefault(words(node), []).append(node.name)
+    return "\n".join(f"{names.ranges(group)}\t{text}" for text, group in sorted(groups.items()))
+
+
+def etcd_endpoints(plan: Plan, nodes: Iterable[Node]) -> str:
+    """Client URLs of these members, as the API servers of the plan use them."""
+    addresses = ["127.0.0.1"] if plan.etcd_stacked else [node.address for node in nodes]
+    return ",".join(f"https://{address}:{ETCD_CLIENT_PORT}" for address in addresses)

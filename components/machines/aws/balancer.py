@@ -1,0 +1,128 @@
+"""The network load balancer before the masters on AWS: it ends no TLS."""
+
+from __future__ import annotations
+
+import pulumi_aws as aws
+from pulumi import Input, Output, Resource, ResourceOptions
+
+from components.machines.aws.network import Network
+from components.machines.aws.security_groups import Doors
+from stacks.cluster import cloud_machines, clouds
+from stacks.cluster.plan import Node, Plan
+from stacks.cluster.ports import API_PORT
+
+_IDLE_S = 6000  # the most there is; watches are silent for long
+
+
+class Balancer:
+    """An address in every zone, with the masters behind; nothing where the plan has none."""
+
+    def __init__(
+        self, plan: Plan, network: Network, doors: Doors, *, opts: ResourceOptions
+    ) -> None:
+        self.address: Input[str] | None = None
+        self.balancer: aws.lb.LoadBalancer | None = None
+        self.addresses: list[Input[str]] = []  # IPv4, one in each zone
+        self.parts: list[Resource] = []  # all there before it serves
+        self._plan, self._opts, self._name = plan, opts, plan.spec.cluster.name
+        self._targets: aws.lb.TargetGroup | None = None
+        if plan.balancer == "none":
+            return
+        name = clouds.short_name(self._name, plan.balancer[:3], limit=32)
+        self._targets = self._target_group(name, network)
+        external = plan.balancer == "external"
+        mappings = self._external(network) if external else self._internal(network)
+        self.balancer = balancer = aws.lb.LoadBalancer(
+            f"{self._name}-api-{plan.balancer}",
+            name=name,
+            load_balancer_type="network",
+            internal=not external,
+            security_groups=[doors.balancer().id],
+            subnet_mappings=mappings,
+            enable_cross_zone_load_balancing=True,
+            tags=cloud_machines.tags(plan, name),
+            opts=opts,
+        )
+        listener = aws.lb.Listener(
+            f"{self._name}-api-{plan.balancer}-listener",
+            load_balancer_arn=balancer.arn,
+            port=API_PORT,
+            protocol="TCP",
+            tcp_idle_timeout_seconds=_IDLE_S,
+            default_actions=[
+                aws.lb.ListenerDefaultActionArgs(type="forward", target_group_arn=self._targets.arn)
+            ],
+            tags=cloud_machines.tags(plan, name),
+            opts=opts,
+        )
+        self.parts.append(listener)
+        inner = clouds.balancer_addresses(plan.spec)
+        if not external:
+            self.addresses += inner
+        self.address = balancer.dns_name if external else Output.from_input(inner[0])
+
+    def add(self, node: Node) -> None:
+        """Make a master a target, by its address, which outlives its machine."""
+        if self._targets is None:
+            return
+        target = aws.lb.TargetGroupAttachment(
+            f"{self._name}-{node.name}-balanced-{self._plan.balancer}",
+            target_group_arn=self._targets.arn,
+            target_id=node.address,
+            port=API_PORT,
+            opts=self._opts,
+        )
+        self.parts.append(target)
+
+    def _target_group(self, name: str, network: Network) -> aws.lb.TargetGroup:
+        return aws.lb.TargetGroup(
+            f"{self._name}-api-{self._plan.balancer}-targets",
+            name=name,
+            vpc_id=network.vpc,
+            port=API_PORT,
+            protocol="TCP",
+            target_type="ip",
+            # A master that reaches itself through the balancer would else get its own address as
+            # the sender, and never answer.
+            preserve_client_ip="false",
+            deregistration_delay=30,
+            health_check=aws.lb.TargetGroupHealthCheckArgs(
+                protocol="HTTPS",
+                path="/readyz",
+                port=str(API_PORT),
+                matcher="200",
+                interval=10,
+                timeout=6,
+                healthy_threshold=2,
+                unhealthy_threshold=2,
+            ),
+            tags=cloud_machines.tags(self._plan, name),
+            opts=self._opts,
+        )
+
+    def _internal(self, network: Network) -> list[aws.lb.LoadBalancerSubnetMappingArgs]:
+        zones, addresses = clouds.zones(self._plan.spec), clouds.balancer_addresses(self._plan.spec)
+        return [
+            aws.lb.LoadBalancerSubnetMappingArgs(
+                subnet_id=network.subnets[zone], private_ipv4_address=address
+            )
+            for zone, address in zip(zones, addresses, strict=True)
+        ]
+
+    def _external(self, network: Network) -> list[aws.lb.LoadBalancerSubnetMappingArgs]:
+        out = []
+        for zone in clouds.zones(self._plan.spec):
+            name = f"{self._name}-api-{zone}"
+            address = aws.ec2.Eip(
+                f"{name}-address",
+                domain="vpc",
+                tags=cloud_machines.tags(self._plan, name),
+                opts=self._opts,
+            )
+            self.addresses.append(address.public_ip)
+            out.append(
+                aws.lb.LoadBalancerSubnetMappingArgs(
+                    subnet_id=network.public[zone], allocation_id=address.allocation_id
+                )
+            )
+        return out

@@ -1,0 +1,275 @@
+"""Machines on AWS: network and doors first, then one instance a node."""
+
+from __future__ import annotations
+
+import pulumi_aws as aws
+from pulumi import ComponentResource, Input, InvokeOptions, Output, Resource, ResourceOptions
+from pulumi_command import remote
+
+from components.machines.api_door import ApiDoor
+from components.machines.aws.account import account
+from components.machines.aws.balancer import Balancer
+from components.machines.aws.dns import Record
+from components.machines.aws.network import Network
+from components.machines.aws.security_groups import Doors
+from components.machines.cloud import Keys
+from components.ssh.commands import Machine
+from stacks.cluster import api_record, cloud_machines, clouds, firewall
+from stacks.cluster.plan import Node, Plan
+
+_BASTION_TYPE, _BASTION_DISK_GIB = "t3.micro", 10
+# What SSM's agent needs (AWS Systems Manager user guide, "Instance permissions").
+_SSM = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
+_DEVICE = "/dev/sdf"  # asked for; on Nitro machines the disk is found by its volume's ID
+_IOPS = 3000  # of io2, which needs a number; gp3 has these by itself
+# Of a machine that is there none of these changes: it would be stopped or replaced. A raised
+# generation replaces it, with all of them as they then are.
+_WHEN_MADE = (
+    *("ami", "associatePublicIpAddress", "iamInstanceProfile", "instanceType", "metadataOptions"),
+    *("placementGroup", "privateIp", "rootBlockDevice", "subnetId", "userData"),
+)
+
+
+class Aws(ComponentResource):
+    """Everything around the machines of a plan; `machine` makes one of them."""
+
+    def __init__(self, plan: Plan) -> None:
+        name = plan.spec.cluster.name
+        super().__init__("kube-ha:index:Aws", f"{name}-machines")
+        said = plan.spec.machines.aws
+        if said is None:
+            msg = "machines.aws is missing"
+            raise ValueError(msg)
+        self._name, self._plan, self._said = name, plan, said
+        provider = aws.Provider(
+            f"{name}-aws", region=said.region, opts=ResourceOptions(parent=self)
+        )
+        self._own = ResourceOptions(parent=self, provider=provider)
+        self._asked = InvokeOptions(parent=self, provider=provider)
+        self._images: dict[tuple[str, str], Input[str]] = {}  # by what is said, and architecture
+        self._public: dict[str, Input[str]] = {}  # addresses of the masters, by name
+        self._keys = Keys(name, self)
+        self._network = Network(plan, opts=self._own)
+        self._doors = Doors(plan, self._network, opts=self._own)
+        self._ground: list[Resource] = [*self._network.ways, *self._doors.rules]
+        self._profile = account(plan, "nodes", said.policies, opts=self._own)
+        self._apart = aws.ec2.PlacementGroup(
+            f"{name}-etcd-apart",
+            name=f"{name}-etcd",
+            strategy="spread",
+            tags=cloud_machines.tags(plan, f"{name}-etcd"),
+            opts=self._own,
+        )
+        self._through = None if said.access == "public" else self._bastion()
+        self._balancer = Balancer(plan, self._network, self._doors, opts=self._own)
+        self.register_outputs({})
+
+    @property
+    def api_address(self) -> Input[str] | None:
+        """Address or name of the load balancer; None: there is none."""
+        return self._balancer.address
+
+    def api_door(self) -> ApiDoor | None:
+        """Where the API's name leads, once every machine is registered; None: no record is made."""
+        said = api_record.zone(self._plan.spec)
+        if said is None:
+            return None
+        record = Record(self._plan, said, self._network, opts=self._own, asked=self._asked)
+        addresses = self._balancer.addresses or [*(api_record.known(self._plan) or ())]
+        if not addresses:
+            addresses = [self._public[node.name] for node in self._plan.masters]
+        return ApiDoor(
+            addresses=addresses,
+            parts=self._balancer.parts,
+            record=lambda after: record.make(addresses, self._balancer.balancer, after),
+        )
+
+    def machine(self, node: Node, after: Resource | None) -> Machine:
+        """The instance of a node; `after` has to be done before it is made."""
+        name, made_of = f"{self._name}-{node.name}", cloud_machines.hardware(self._plan, node)
+        volume = self._etcd_disk(node)
+        instance = self._instance(
+            f"{name}-machine",
+            name=name,
+            subnet=self._network.subnets[node.zone or ""],
+            groups=firewall.groups(node.roles),
+            address=node.address,
+            machine_type=made_of.type,
+            disk_gib=made_of.disk_gib,
+            image=self._image(self._said.image, node.arch),
+            profile=self._profile,
+            user_data=self._keys.user_data(
+                node.name, disks=[volume.id.apply(_path)] if volume else None
+            ),
+            placement=self._apart.name if node.is_etcd else None,
+            protected=node.is_etcd and self._said.deletion_protection,
+            opts=ResourceOptions(
+                depends_on=[*self._ground, *([after] if after else [])],
+                replacement_trigger=str(node.generation),
+            ),
+        )
+        exists: Resource = instance
+        if volume:
+            exists = aws.ec2.VolumeAttachment(
+                f"{name}-etcd-disk-attached",
+                device_name=_DEVICE,
+                volume_id=volume.id,
+                instance_id=instance.id,
+                # A disk in use cannot be taken away.
+                stop_instance_before_detaching=True,
+                opts=ResourceOptions.merge(self._own, ResourceOptions(delete_before_replace=True)),
+            )
+        public = self._public_address(name, instance) if self._through is None else None
+        if node.is_master:
+            self._balancer.add(node)
+            if public:
+                self._public[node.name] = public.public_ip
+        return self._keys.machine(
+            node,
+            address=public.public_ip if public else node.address,
+            through=self._through,
+            exists=exists,
+            instance=instance,
+            provider_id=instance.id.apply(
+                lambda id_: cloud_machines.provider_id(self._plan, node, id_)
+            )
+            if clouds.has_controller(self._plan.spec)
+            else None,
+        )
+
+    def _instance(
+        self,
+        resource: str,
+        *,
+        name: str,
+        subnet: Input[str],
+        groups: tuple[firewall.Group, ...],
+        address: str | None,
+        machine_type: str,
+        disk_gib: int,
+        image: Input[str],
+        profile: aws.iam.InstanceProfile,
+        user_data: Output[str],
+        placement: Input[str] | None,
+        protected: bool,
+        opts: ResourceOptions,
+    ) -> aws.ec2.Instance:
+        return aws.ec2.Instance(
+            resource,
+            ami=image,
+            instance_type=machine_type,
+            subnet_id=subnet,
+            private_ip=address,
+            # A static one is given to those that have one.
+            associate_public_ip_address=False,
+            vpc_security_group_ids=[self._doors.groups[group].id for group in groups],
+            iam_instance_profile=profile.name,
+            user_data=user_data,
+            placement_group=placement,
+            # One hop, and only with a token: pods cannot read it.
+            metadata_options=aws.ec2.InstanceMetadataOptionsArgs(
+                http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=1
+            ),
+            root_block_device=aws.ec2.InstanceRootBlockDeviceArgs(
+                volume_size=disk_gib,
+                volume_type=self._said.disk_type,
+                iops=_IOPS if self._said.disk_type == "io2" else None,
+                encrypted=True,
+                delete_on_termination=True,
+                tags=cloud_machines.tags(self._plan, name),
+            ),
+            disable_api_termination=protected,
+            # The protection is against people; a stack that lets a machine go deletes it.
+            force_destroy=True,
+            tags=cloud_machines.tags(self._plan, name),
+            opts=ResourceOptions.merge(
+                self._own,
+                ResourceOptions.merge(
+                    opts,
+                    # Its address can be given once.
+                    ResourceOptions(delete_before_replace=True, ignore_changes=list(_WHEN_MADE)),
+                ),
+            ),
+        )
+
+    def _etcd_disk(self, node: Node) -> aws.ebs.Volume | None:
+        size = cloud_machines.hardware(self._plan, node).etcd_disk_gib
+        if size is None:
+            return None
+        name = f"{self._name}-{node.name}-etcd-disk"
+        return aws.ebs.Volume(
+            name,
+            availability_zone=node.zone,
+            size=size,
+            type=self._said.etcd_disk_type,
+            iops=_IOPS if self._said.etcd_disk_type == "io2" else None,
+            encrypted=True,
+            tags=cloud_machines.tags(self._plan, name),
+            opts=ResourceOptions.merge(
+                self._own,
+                ResourceOptions(
+                    delete_before_replace=True, ignore_changes=["iops", "size", "type"]
+                ),
+            ),
+        )
+
+    def _bastion(self) -> remote.ProxyConnectionArgs:
+        what = clouds.bastion_name(self._said)
+        name, zone = f"{self._name}-{what}", clouds.zones(self._plan.spec)[0]
+        tunnel = self._said.access == "tunnel"
+        instance = self._instance(
+            name,
+            name=name,
+            subnet=(self._network.subnets if tunnel else self._network.public)[zone],
+            groups=("bastion",),
+            address=cloud_machines.bastion_address(self._plan),
+            machine_type=_BASTION_TYPE,
+            disk_gib=_BASTION_DISK_GIB,
+            image=self._image(self._said.bastion_image if tunnel else self._said.image, "amd64"),
+            profile=account(self._plan, what, (_SSM,), opts=self._own) if tunnel else self._profile,
+            user_data=self._keys.user_data(what, ssm=tunnel),
+            placement=None,
+            protected=False,
+            opts=ResourceOptions(depends_on=list(self._ground)),
+        )
+        public = None if tunnel else self._public_address(name, instance)
+        self._ground.append(public or instance)
+        return self._keys.jump(self._plan, public.public_ip if public else None)
+
+    def _public_address(self, name: str, instance: aws.ec2.Instance) -> aws.ec2.Eip:
+        return aws.ec2.Eip(
+            f"{name}-address",
+            domain="vpc",
+            instance=instance.id,
+            tags=cloud_machines.tags(self._plan, name),
+            opts=ResourceOptions.merge(
+                self._own, ResourceOptions(depends_on=list(self._network.ways))
+            ),
+        )
+
+    def _image(self, said: str, arch: str) -> Input[str]:
+        """The newest image of the owner now; machines that are there keep theirs."""
+        owner, _, prefix = said.partition("/")
+        if not prefix:
+            return owner
+        if (said, arch) not in self._images:
+            found = aws.ec2.get_ami_output(
+                most_recent=True,
+                owners=[owner],
+                filters=[
+                    aws.ec2.GetAmiFilterArgs(name="name", values=[f"{prefix}-{arch}-*"]),
+                    aws.ec2.GetAmiFilterArgs(
+                        name="architecture", values=["arm64" if arch == "arm64" else "x86_64"]
+                    ),
+                    aws.ec2.GetAmiFilterArgs(name="virtualization-type", values=["hvm"]),
+                    aws.ec2.GetAmiFilterArgs(name="root-device-type", values=["ebs"]),
+                ],
+                opts=self._asked,
+            )
+            self._images[said, arch] = found.id
+        return self._images[said, arch]
+
+
+def _path(volume: str) -> str:
+    """Where udev shows a volume of a Nitro machine: its serial number is the ID without hyphen."""
+    return f"/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{volume.replace('-', '')}"

@@ -1,0 +1,293 @@
+"""Machines on Google Cloud: network and doors first, then one instance a node."""
+
+from __future__ import annotations
+
+import pulumi_gcp as gcp
+from pulumi import ComponentResource, Input, InvokeOptions, Output, Resource, ResourceOptions
+from pulumi_command import remote
+
+from components.machines.api_door import ApiDoor
+from components.machines.cloud import Keys
+from components.machines.gcp.balancer import HEALTH_CHECKS, Balancer
+from components.machines.gcp.dns import Record
+from components.machines.gcp.network import Network
+from components.ssh.commands import Machine
+from stacks.cluster import api_record, cloud_machines, clouds, firewall
+from stacks.cluster.firewall import Rule
+from stacks.cluster.plan import Node, Plan
+
+_DISK = "kube-ha"  # by which the machine finds it below /dev/disk/by-id
+_BASTION_TYPE, _BASTION_DISK_GIB = "e2-micro", 10
+# Of a machine that is there none of these changes: it would be stopped or replaced. A raised
+# generation replaces it, with all of them as they then are.
+_WHEN_MADE = (
+    *("attachedDisks", "bootDisk", "machineType", "metadata"),
+    *("networkInterfaces", "serviceAccount", "shieldedInstanceConfig", "zone"),
+)
+
+
+class Gcp(ComponentResource):
+    """Everything around the machines of a plan; `machine` makes one of them."""
+
+    def __init__(self, plan: Plan) -> None:
+        name = plan.spec.cluster.name
+        super().__init__("kube-ha:index:Gcp", f"{name}-machines")
+        said = plan.spec.machines.gcp
+        if said is None:
+            msg = "machines.gcp is missing"
+            raise ValueError(msg)
+        self._name, self._plan, self._said = name, plan, said
+        provider = gcp.Provider(
+            f"{name}-gcp",
+            project=said.project,
+            region=said.region,
+            opts=ResourceOptions(parent=self),
+        )
+        self._own = ResourceOptions(parent=self, provider=provider)
+        self._asked = InvokeOptions(parent=self, provider=provider)
+        self._public: dict[str, Input[str]] = {}  # addresses of the masters, by name
+        self._labels = {"kube-ha-cluster": name, **said.labels}
+        self._keys = Keys(name, self)
+        self._network = Network(name, said, opts=self._own)
+        self._ground: list[Resource] = [
+            *self._network.ways_out,
+            *(self._let_in(rule) for rule in firewall.rules(plan, health_checks=self._checks())),
+        ]
+        self._account = self._service_account()
+        self._through = None if said.access == "public" else self._bastion()
+        self._balancer = Balancer(name, plan, self._network, labels=self._labels, opts=self._own)
+        self.register_outputs({})
+
+    @property
+    def api_address(self) -> Input[str] | None:
+        """Address of the load balancer; None: there is none."""
+        return self._balancer.address
+
+    def api_door(self) -> ApiDoor | None:
+        """Where the API's name leads, once every machine is registered; None: no record is made."""
+        said = api_record.zone(self._plan.spec)
+        if said is None:
+            return None
+        record = Record(
+            self._plan,
+            said,
+            self._network,
+            labels=self._labels,
+            opts=self._own,
+            asked=self._asked,
+        )
+        addresses: list[Input[str]] = [*(api_record.known(self._plan) or ())]
+        if self._balancer.address is not None:
+            addresses = [self._balancer.address]
+        elif not addresses:
+            addresses = [self._public[node.name] for node in self._plan.masters]
+        return ApiDoor(
+            addresses=addresses,
+            parts=self._balancer.parts,
+            record=lambda after: record.make(addresses, after),
+        )
+
+    def machine(self, node: Node, after: Resource | None) -> Machine:
+        """The instance of a node; `after` has to be done before it is made."""
+        name, made_of = f"{self._name}-{node.name}", cloud_machines.hardware(self._plan, node)
+        disk = self._etcd_disk(node)
+        public = self._address(f"{name}-address", name) if self._through is None else None
+        disks = [f"/dev/disk/by-id/google-{_DISK}"] if disk else None
+        image = self._said.image_arm64 if node.arch == "arm64" else self._said.image
+        instance = self._instance(
+            f"{name}-machine",
+            name=name,
+            zone=node.zone or "",
+            groups=firewall.groups(node.roles),
+            address=node.address,
+            public=public,
+            machine_type=made_of.type,
+            disk_gib=made_of.disk_gib,
+            disk_type=self._said.disk_type,
+            image=image,
+            user_data=self._keys.user_data(node.name, disks=disks),
+            attached=[
+                gcp.compute.InstanceAttachedDiskArgs(source=disk.self_link, device_name=_DISK)
+            ]
+            if disk
+            else [],
+            protected=node.is_etcd and self._said.deletion_protection,
+            opts=ResourceOptions(
+                depends_on=[*self._ground, *([after] if after else [])],
+                replacement_trigger=str(node.generation),
+            ),
+        )
+        if node.is_master:
+            self._balancer.add(node, instance)
+            if public:
+                self._public[node.name] = public.address
+        return self._keys.machine(
+            node,
+            address=public.address if public else node.address,
+            through=self._through,
+            exists=instance,
+            instance=instance,
+            provider_id=cloud_machines.provider_id(self._plan, node, name)
+            if clouds.has_controller(self._plan.spec)
+            else None,
+        )
+
+    def _instance(
+        self,
+        resource: str,
+        *,
+        name: str,
+        zone: str,
+        groups: tuple[str, ...],
+        address: str | None,
+        public: gcp.compute.Address | None,
+        machine_type: str,
+        disk_gib: int,
+        disk_type: str,
+        image: str,
+        user_data: Output[str],
+        attached: list[gcp.compute.InstanceAttachedDiskArgs],
+        protected: bool,
+        opts: ResourceOptions,
+    ) -> gcp.compute.Instance:
+        doors = []
+        if public:
+            door = gcp.compute.InstanceNetworkInterfaceAccessConfigArgs(nat_ip=public.address)
+            doors.append(door)
+        return gcp.compute.Instance(
+            resource,
+            name=name,
+            zone=zone,
+            machine_type=machine_type,
+            tags=[f"{self._name}-{group}" for group in groups],
+            labels=self._labels,
+            boot_disk=gcp.compute.InstanceBootDiskArgs(
+                initialize_params=gcp.compute.InstanceBootDiskInitializeParamsArgs(
+                    image=image, size=disk_gib, type=disk_type, labels=self._labels
+                )
+            ),
+            attached_disks=attached,
+            network_interfaces=[
+                gcp.compute.InstanceNetworkInterfaceArgs(
+                    subnetwork=self._network.subnetwork,
+                    network_ip=address,
+                    access_configs=doors,
+                )
+            ],
+            metadata={
+                "user-data": user_data,
+                "block-project-ssh-keys": "true",
+                "enable-oslogin": "FALSE",
+                "serial-port-enable": "false",
+            },
+            service_account=gcp.compute.InstanceServiceAccountArgs(
+                email=self._account.email,
+                # What the account may do is said by its roles alone.
+                scopes=["https://www.googleapis.com/auth/cloud-platform"],
+            ),
+            shielded_instance_config=gcp.compute.InstanceShieldedInstanceConfigArgs(
+                enable_secure_boot=True, enable_vtpm=True, enable_integrity_monitoring=True
+            ),
+            deletion_protection=protected,
+            opts=ResourceOptions.merge(
+                self._own,
+                ResourceOptions.merge(
+                    opts,
+                    # Its name and its address can be given once.
+                    ResourceOptions(delete_before_replace=True, ignore_changes=list(_WHEN_MADE)),
+                ),
+            ),
+        )
+
+    def _etcd_disk(self, node: Node) -> gcp.compute.Disk | None:
+        size = cloud_machines.hardware(self._plan, node).etcd_disk_gib
+        if size is None:
+            return None
+        name = f"{self._name}-{node.name}-etcd-disk"
+        return gcp.compute.Disk(
+            name,
+            name=name,
+            zone=node.zone,
+            size=size,
+            type=self._said.etcd_disk_type,
+            labels=self._labels,
+            opts=ResourceOptions.merge(
+                self._own,
+                ResourceOptions(delete_before_replace=True, ignore_changes=["size", "type"]),
+            ),
+        )
+
+    def _bastion(self) -> remote.ProxyConnectionArgs:
+        what = clouds.bastion_name(self._said)
+        name = f"{self._name}-{what}"
+        tunnel = self._said.access == "tunnel"
+        public = None if tunnel else self._address(f"{name}-address", name)
+        self._ground.append(
+            self._instance(
+                name,
+                name=name,
+                zone=clouds.zones(self._plan.spec)[0],
+                groups=("bastion",),
+                address=cloud_machines.bastion_address(self._plan),
+                public=public,
+                machine_type=_BASTION_TYPE,
+                disk_gib=_BASTION_DISK_GIB,
+                disk_type=self._said.disk_type,
+                image=self._said.image,
+                user_data=self._keys.user_data(what),
+                attached=[],
+                protected=False,
+                opts=ResourceOptions(depends_on=list(self._ground)),
+            )
+        )
+        return self._keys.jump(self._plan, public.address if public else None)
+
+    def _address(self, resource: str, name: str) -> gcp.compute.Address:
+        return gcp.compute.Address(
+            resource,
+            name=name,
+            address_type="EXTERNAL",
+            region=self._said.region,
+            labels=self._labels,
+            opts=self._own,
+        )
+
+    def _service_account(self) -> gcp.serviceaccount.Account:
+        """An account of their own: the project's default one may do nearly everything."""
+        account = gcp.serviceaccount.Account(
+            f"{self._name}-account",
+            account_id=clouds.short_name(self._name, "nodes", limit=30),
+            display_name=f"Machines of cluster {self._name}",
+            opts=self._own,
+        )
+        for role in self._said.service_account_roles:
+            gcp.projects.IAMMember(
+                f"{self._name}-account-{role.rpartition('/')[2].lower().replace('.', '-')}",
+                project=self._said.project,
+                role=role,
+                member=account.email.apply(lambda email: f"serviceAccount:{email}"),
+                opts=self._own,
+            )
+        return account
+
+    def _let_in(self, rule: Rule) -> Resource:
+        name = f"{self._name}-{rule.name}"
+        ports = None
+        if rule.ports:
+            first, last = rule.ports
+            ports = [str(first) if first == last else f"{first}-{last}"]
+        firewall: Resource = gcp.compute.Firewall(
+            f"{name}-let-in",
+            name=name,
+            network=self._network.network,
+            direction="INGRESS",
+            allows=[gcp.compute.FirewallAllowArgs(protocol=rule.protocol, ports=ports)],
+            source_tags=[f"{self._name}-{group}" for group in rule.groups] or None,
+            source_ranges=list(rule.ranges) or None,
+            target_tags=[f"{self._name}-{rule.to}"],
+            opts=self._own,
+        )
+        return firewall
+
+    def _checks(self) -> tuple[str, ...]:
+        return HEALTH_CHECKS.get(self._plan.balancer, ())

@@ -1,0 +1,213 @@
+"""The one door to machines: nothing else builds a command that runs on one."""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pulumi
+from pulumi import Input, Output, Resource, ResourceOptions
+from pulumi_command import remote
+
+from components.ssh import script
+from stacks.cluster.plan import Node
+from stacks.phases import scripts
+
+_SCRIPTS = "components/scripts"  # relative: the state must not depend on where the checkout lies
+_REMOTE = ".kube-ha"  # in the SSH user's home
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A computer that can be reached over SSH. From here on nobody knows who made it."""
+
+    node: Node
+    connection: remote.ConnectionArgs
+    user: str
+    exists: Resource | None  # what has to be there first; None: the machine was always there
+    deleted_with: Resource | None  # deleting this takes all traces on the machine along
+    provider_id: Input[str] | None = None  # in a cloud whose controller manager is waited for
+    keep: bool = False  # when it leaves for good, what is on its disks stays
+
+
+def patient(machine: Machine, seconds: int) -> Machine:
+    """The machine, dialled for as long as a reboot may take, twice that at most; 0: as it is.
+
+    For commands that follow one which may have rebooted it.
+    """
+    if not seconds:
+        return machine
+    connection = copy.copy(machine.connection)
+    # Tries are 5 s apart in the end, and one that nobody answers ends after 5 s.
+    connection.dial_error_limit = seconds // 5
+    connection.per_dial_timeout = 5
+    return replace(machine, connection=connection)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Values that every phase gets: which cluster, which node."""
+
+    cluster: str
+    cluster_id: Output[str]
+    container: bool
+
+    def values(self, node: Node, phase: str) -> dict[str, Input[str]]:
+        anew = {"INCARNATION": str(node.generation)} if node.generation > 1 else {}
+        return {
+            "NODE": node.name,
+            "CLUSTER": self.cluster,
+            "CLUSTER_ID": self.cluster_id,
+            **anew,
+            "CONTAINER": "1" if self.container else "0",
+            "SCRIPT_SUM": scripts.script_sum(phase),
+        }
+
+
+def copy_scripts(
+    name: str, machine: Machine, *, wanted: Input[str], opts: ResourceOptions
+) -> remote.CopyToRemote:
+    """Bring the node scripts onto the machine, anew for every change of `wanted`.
+
+    `wanted` is a hash of what the machine should be.
+    The id of this resource is new with every copy and stored before any command runs: it is the
+    attempt stamp
+    of what follows, so that a failed change runs again on a retry, and on a revert too.
+    """
+    return remote.CopyToRemote(
+        name,
+        connection=machine.connection,
+        source=pulumi.FileArchive(_SCRIPTS),
+        remote_path=_REMOTE,
+        # The folder is in the user's home: another user has none yet.
+        triggers=[wanted, machine.user],
+        opts=ResourceOptions.merge(opts, ResourceOptions(deleted_with=machine.deleted_with)),
+    )
+
+
+def copy_file(
+    name: str,
+    machine: Machine,
+    file: str,
+    target: str,
+    *,
+    wanted: Input[str],
+    opts: ResourceOptions,
+) -> remote.CopyToRemote:
+    """Bring a file of this computer beside the node scripts, under the name `target`.
+
+    Anew for every change of `wanted`, and for another machine. The state holds its hash alone; the
+    id is an attempt stamp, as of copy_scripts.
+    """
+    return remote.CopyToRemote(
+        name,
+        connection=machine.connection,
+        source=pulumi.FileAsset(file),
+        remote_path=f"{_REMOTE}/{target}",
+        triggers=[wanted, machine.user, machine.node.name, machine.node.generation],
+        opts=ResourceOptions.merge(opts, ResourceOptions(deleted_with=machine.deleted_with)),
+    )
+
+
+def attempt(name: str, *, wanted: Input[str], opts: ResourceOptions) -> pulumi.Stash:
+    """A stamp that is new for every change of `wanted`, for all but a machine's first command."""
+    return pulumi.Stash(
+        name,
+        input=uuid.uuid4().hex[:12],
+        opts=ResourceOptions.merge(
+            opts, ResourceOptions(ignore_changes=["input"], replacement_trigger=wanted)
+        ),
+    )
+
+
+def converge(
+    name: str,
+    machine: Machine,
+    phase: str,
+    values: Mapping[str, Input[str]],
+    *,
+    identity: Identity,
+    opts: ResourceOptions,
+    stamp: pulumi.Stash | Input[str] = "",
+    secret: bool = False,
+    leave: bool = False,
+) -> remote.Command:
+    """Run one phase on one machine, and again whenever its values, its script or `stamp` change.
+
+    `secret` hides the values; without it they show as a diff in preview. `leave` wipes the machine
+    when the resource is deleted.
+    """
+    all_values = {**identity.values(machine.node, phase), **values}
+    text = _text(all_values)
+    run = "bash" if machine.user == "root" else "sudo -n bash"
+    fixed = ResourceOptions(
+        deleted_with=machine.deleted_with, additional_secret_outputs=["stdout", "stderr"]
+    )
+    return remote.Command(
+        name,
+        connection=machine.connection,
+        # No update: any change runs the same idempotent phase. Short, for failures repeat it.
+        create=Output.concat(
+            f"{run} {_REMOTE}/scripts/run.sh {phase} ",
+            stamp.output.apply(str) if isinstance(stamp, pulumi.Stash) else stamp,
+        ),
+        delete=_leave(run, machine) if leave else None,
+        stdin=Output.secret(text) if secret else text,
+        logging=remote.Logging.NONE,
+        add_previous_output_in_env=False,
+        opts=ResourceOptions.merge(opts, fixed),
+    )
+
+
+def _leave(run: str, machine: Machine) -> str:
+    return f"{run} {_REMOTE}/scripts/run.sh leave" + (" keep" if machine.keep else "")
+
+
+def forget(name: str, survivor: Machine, *, opts: ResourceOptions) -> remote.Command:
+    """The command `name` of a dead machine: kept as it is, and deleting it runs nothing any more.
+
+    Nothing about it may change, for any change would run it on the dead machine. Where the machine
+    died before it had the command, this one is made on a machine that lives, and does nothing.
+    """
+    return remote.Command(
+        name,
+        connection=survivor.connection,
+        create="true",
+        stdin="",
+        logging=remote.Logging.NONE,
+        add_previous_output_in_env=False,
+        opts=ResourceOptions.merge(
+            opts,
+            ResourceOptions(
+                retain_on_delete=True,
+                ignore_changes=[*ANY_CHANGE, "delete"],
+                additional_secret_outputs=["stdout", "stderr"],
+            ),
+        ),
+    )
+
+
+def _text(values: Mapping[str, Input[str]]) -> Input[str]:
+    if any(not isinstance(value, str) for value in values.values()):
+        return Output.all(**values).apply(script.render)
+    return script.render({name: str(value) for name, value in values.items()})
+
+
+# What makes a command run again; and all that another version of the provider may ever add.
+ANY_CHANGE = ("*", "stdin", "create", "connection")
+
+
+def after(
+    *resources: Resource | None, parent: Resource, ignore: Sequence[str] = ()
+) -> ResourceOptions:
+    """Options of a resource that waits for others; None entries are left out.
+
+    A command that ignores `ANY_CHANGE` runs when it is new, and then never again.
+    """
+    return ResourceOptions(
+        parent=parent,
+        depends_on=[resource for resource in resources if resource is not None],
+        ignore_changes=list(ignore) or None,
+    )

@@ -1,0 +1,115 @@
+"""Checks of networks: pods, services and the lab apart from each other, and big enough."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+
+from stacks.config.problems import Problem
+from stacks.config.spec import Spec
+
+LAB_MASKS = (16, 28)
+# Of every computer, whatever its network.
+_TAKEN = {
+    IPv4Network("0.0.0.0/8"): "this network",
+    IPv4Network("127.0.0.0/8"): "loopback",
+    IPv4Network("169.254.0.0/16"): "link-local",
+    IPv4Network("224.0.0.0/3"): "multicast and reserved",
+}
+_MOST_PARTS = 16  # bits between podCidr and a node's part; kubeadm takes no more
+_NOT_FOR_PODS = 3  # addresses of a node's part: the network's own, the bridge's, broadcast
+
+# Of the limits of a network's size.
+_WHY = {
+    "cluster.podCidr": "every node takes a /{mask} of it, and kubeadm makes 65536 of those at most",
+    "cluster.serviceCidr": "an API server takes a million addresses at most, and .10 is DNS",
+    "machines.lab.subnet": "machines have numbers from 10 on in it, and a host has one such bridge",
+}
+
+
+def problems(spec: Spec) -> list[Problem]:
+    """Networks that overlap, that no component takes, or that are too small."""
+    return [*_networks(spec), *_nodes_in_pod_cidr(spec), *_pods_on_a_node(spec), *_flannels(spec)]
+
+
+def _networks(spec: Spec) -> list[Problem]:
+    """Pods, services and the lab must not share an address; sizes Kubernetes takes."""
+    named = [
+        ("cluster.podCidr", IPv4Network(spec.cluster.pod_cidr)),
+        ("cluster.serviceCidr", IPv4Network(spec.cluster.service_cidr)),
+    ]
+    if spec.machines.provider == "lab":
+        named.append(("machines.lab.subnet", IPv4Network(spec.machines.lab.subnet)))
+    if spec.machines.provider == "gcp" and spec.machines.gcp:
+        named.append(("machines.gcp.cidr", IPv4Network(spec.machines.gcp.cidr)))
+    if spec.machines.provider == "aws" and spec.machines.aws:
+        named.append(("machines.aws.cidr", IPv4Network(spec.machines.aws.cidr)))
+    out = [
+        Problem(path, f"{network} overlaps {other_path} {other}; use networks of their own")
+        for place, (path, network) in enumerate(named)
+        for other_path, other in named[:place]
+        if network.overlaps(other)
+    ]
+    out += [
+        Problem(path, f"{network} meets {taken}, which is {what}; use a private network")
+        for path, network in named
+        for taken, what in _TAKEN.items()
+        if network.overlaps(taken)
+    ]
+    mask = spec.network.node_cidr_mask
+    limits = {
+        "cluster.podCidr": (max(8, mask - _MOST_PARTS), mask),
+        "cluster.serviceCidr": (12, 27),  # kube-apiserver takes 2^20 addresses at most; .10 is DNS
+        "machines.lab.subnet": LAB_MASKS,
+    }
+    for path, network in named:
+        if path not in limits:
+            continue  # said by check_clouds
+        low, high = limits[path]
+        if not low <= network.prefixlen <= high:
+            why = _WHY[path].format(mask=mask)
+            text = f"/{network.prefixlen} does not fit: {why}; use /{low} to /{high}"
+            out.append(Problem(path, text))
+    return out
+
+
+def _nodes_in_pod_cidr(spec: Spec) -> list[Problem]:
+    """Every node needs its own part of podCidr."""
+    network, mask = IPv4Network(spec.cluster.pod_cidr), spec.network.node_cidr_mask
+    if network.prefixlen > mask:
+        return []  # said by _networks
+    nodes = sum(
+        len(pool.hosts or ()) if spec.machines.provider == "adopt" else pool.count or 0
+        for pool in spec.pools.values()
+        if "master" in pool.roles or "worker" in pool.roles
+    )
+    room = 2 ** (mask - network.prefixlen)
+    if nodes <= room:
+        return []
+    need = mask - (nodes - 1).bit_length()
+    text = f"{network} has room for {room} nodes (a /{mask} each) of {nodes}; use /{need}"
+    return [Problem("cluster.podCidr", text)]
+
+
+def _pods_on_a_node(spec: Spec) -> list[Problem]:
+    """Every pod of a node needs an address of the node's part."""
+    mask, pods = spec.network.node_cidr_mask, spec.kubelet.max_pods
+    room = 2 ** (32 - mask) - _NOT_FOR_PODS
+    if pods <= room:
+        return []
+    wider = 32 - (pods + _NOT_FOR_PODS - 1).bit_length()
+    text = (
+        f"{pods} pods do not fit a node's /{mask} of podCidr, which has {room} addresses for them; "
+        f"use {room}, or network.nodeCidrMask {wider} for a new cluster"
+    )
+    return [Problem("kubelet.maxPods", text)]
+
+
+def _flannels(spec: Spec) -> list[Problem]:
+    if spec.network.plugin == "flannel":
+        return []
+    said = {
+        "mtu": spec.network.mtu is not None,
+        "backend": spec.network.backend != type(spec.network).model_fields["backend"].default,
+    }
+    text = f"does nothing with plugin {spec.network.plugin}; set it in your own network's manifest"
+    return [Problem(f"network.{key}", text) for key, is_said in said.items() if is_said]

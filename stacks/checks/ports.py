@@ -1,0 +1,114 @@
+"""Checks of ports: two programs cannot listen at the same one of a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from stacks.cluster import inventory, node_ports, ports
+from stacks.cluster.inventory import Place
+from stacks.config.problems import Problem
+from stacks.config.spec import Spec
+
+_SSH = 22
+_INGRESS = (80, 443)
+_LEAST = 1024  # ports below it belong to the machine
+_FLANNEL = {8472: "flannel's packets"}
+
+
+def problems(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
+    """Ports of doors, of sshd and of Services that something else has already."""
+    yield from _node_ports(spec, places)
+    yield from _ingress(spec)
+    yield from _ssh(spec, places)
+    yield from _etcd_door(spec, places)
+
+
+def _ssh_port(spec: Spec, place: Place) -> tuple[int, str]:
+    """The port of sshd, and the path that says so."""
+    if place.host is None:
+        return _SSH, "machines"
+    own = place.host.port
+    return own or spec.machines.ssh.port, f"{place.path}.port" if own else "machines.ssh.port"
+
+
+def _holds_vip(spec: Spec, place: Place) -> bool:
+    roles = spec.pools[place.pool].roles
+    has_own = any("loadbalancer" in pool.roles for pool in spec.pools.values())
+    return spec.front_doors.vip is not None and ("loadbalancer" if has_own else "master") in roles
+
+
+def _node_ports(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
+    wanted = node_ports.of(spec)
+    if wanted == node_ports.USUAL:
+        return
+    if wanted.start < _LEAST:
+        text = f"begins at {wanted.start}, and ports below {_LEAST} belong to the machine itself"
+        yield Problem(node_ports.PATH, f"{text}; begin higher, as with 30000-32767")
+        return
+    for place in places:
+        roles = spec.pools[place.pool].roles
+        if not {"master", "worker"} & set(roles):
+            continue
+        taken = {**ports.of_roles(roles), **_FLANNEL, _ssh_port(spec, place)[0]: "sshd"}
+        hit = sorted(port for port in taken if port in wanted)
+        if hit:
+            text = f"{node_ports.span(wanted)} holds {hit[0]}, which belongs to {taken[hit[0]]} on"
+            yield Problem(node_ports.PATH, f"{text} {place.name}; choose another range")
+            return  # of all the same
+
+
+def _ingress(spec: Spec) -> Iterator[Problem]:
+    wanted, there = spec.front_doors.ingress, node_ports.of(spec)
+    if wanted is not None and wanted.node_port not in there:
+        text = f"{wanted.node_port} is no port of a Service of type NodePort; those are"
+        yield Problem("frontDoors.ingress.nodePort", f"{text} {node_ports.span(there)}")
+
+
+def _ssh(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
+    """Of machines that end TLS at 80 and 443; what roles take is said by check_addresses."""
+    if spec.front_doors.ingress is None:
+        return
+    seen = set()
+    for place in places:
+        port, path = _ssh_port(spec, place)
+        if port in _INGRESS and _holds_vip(spec, place) and path not in seen:
+            seen.add(path)
+            text = f"{port} is the ingress tier's on {place.name}, at every address of it"
+            yield Problem(path, f"{text}; let sshd listen on another port")
+
+
+def _etcd_door(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
+    """What roles take is said by check_front_doors."""
+    wanted, vip = spec.front_doors.etcd, spec.front_doors.vip
+    if wanted is None:
+        return
+    path = "frontDoors.etcd.port"
+    if wanted.port in node_ports.of(spec):
+        text = f"{wanted.port} is among the ports of Services of type NodePort"
+        yield Problem(path, f"{text}, {node_ports.span(node_ports.of(spec))}; choose another one")
+        return
+    for place in places:
+        if place.pool not in wanted.pools or "etcd" in spec.pools[place.pool].roles:
+            continue
+        taken = {_ssh_port(spec, place)[0]: "sshd"}
+        if vip is not None and _holds_vip(spec, place):
+            taken[vip.port] = "HAProxy, for the VIP,"
+            if spec.front_doors.ingress is not None:
+                taken |= dict.fromkeys(_INGRESS, "the ingress tier")
+        if wanted.port in taken:
+            text = f"{wanted.port} belongs to {taken[wanted.port]} on {place.name}"
+            yield Problem(path, f"{text}; choose another one")
+            return  # of all the same
+
+
+def bastion_problems(spec: Spec) -> Iterator[Problem]:
+    """A jump host that is a node goes away with it, and takes the way to all others along."""
+    bastion = spec.machines.ssh.bastion
+    for place in inventory.places(spec):
+        if bastion is not None and place.host is not None and place.address == bastion.address:
+            text = (
+                f"{bastion.address} is {place.name}: when that is wiped, rebooted or lost, nobody "
+                "reaches the others; name a machine that is no node"
+            )
+            yield Problem("machines.ssh.bastion.address", text)
+            return

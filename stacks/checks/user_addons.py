@@ -1,0 +1,120 @@
+"""Checks of the user's add-ons: files that cannot be used, objects that stand twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+import yaml
+
+from stacks.cluster import user_addons
+from stacks.cluster.user_addons import HERE, OWN, Addon, KubernetesObject
+from stacks.config import local_file
+from stacks.config.engine_yaml import NoYamlError
+from stacks.config.problems import Problem
+from stacks.config.spec import Spec
+
+# The widest of all names, those of roles: system:node@x. Nothing that would be more than a word.
+_WORD = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.:@/+-]*)?")
+
+
+def said_problems(spec: Spec) -> list[Problem]:
+    """What can be known to be wrong without the files."""
+    out = []
+    for name, said in sorted(spec.addons.items()):
+        path = f"addons.{name}"
+        if name in OWN:
+            out.append(Problem(path, "is the name of an add-on that the stack makes; take another"))
+        if not said.manifests:
+            out.append(
+                Problem(f"{path}.manifests", "is empty; name a file, or leave the add-on out")
+            )
+        for index, file in enumerate(said.manifests):
+            if file in said.manifests[:index]:
+                text = f"{file!r} stands here twice; leave one of them out"
+                out.append(Problem(f"{path}.manifests[{index}]", text))
+    return out
+
+
+def problems(spec: Spec) -> list[Problem]:
+    """Files that are missing or hold what cannot be applied, and objects that stand twice."""
+    out: list[Problem] = []
+    owners: dict[KubernetesObject, str] = {}
+    for name, said in sorted(spec.addons.items()):
+        for index, path in enumerate(said.manifests):
+            where = f"addons.{name}.manifests[{index}]"
+            found = list(_unusable(path))
+            for one in [] if found else user_addons.objects(HERE, path):
+                first = owners.setdefault(one, where)
+                if first != where:
+                    found.append(f"{path!r} holds {one}, as {first} does; take it out of one")
+            out += [Problem(where, text) for text in dict.fromkeys(found)]
+    return out
+
+
+def taken(addons: Iterable[Addon], manifests: Mapping[str, str]) -> list[Problem]:
+    """Objects that are also those of the product's own add-ons, by name and manifest."""
+    return [
+        Problem(f"addons.{addon.name}", f"{one} is of add-on {name}, which the stack makes")
+        for addon in addons
+        for name, text in manifests.items()
+        for one in addon.objects
+        # Reading YAML takes its time, and hardly any name stands there.
+        if one.name in text
+        and one in {user_addons.identity(document) for document in user_addons.documents(text)}
+    ]
+
+
+def _unusable(path: str) -> Iterator[str]:
+    """What is wrong with one file."""
+    try:
+        documents = user_addons.documents(user_addons.content(HERE, path).decode())
+    except OSError as error:
+        yield f"{path!r} cannot be read ({local_file.why(error)})"
+        return
+    except UnicodeDecodeError:
+        yield f"{path!r} is no text in UTF-8"
+        return
+    except yaml.YAMLError as error:
+        yield f"{path!r} is no YAML ({_line(error)})"
+        return
+    except NoYamlError as error:
+        yield f"{path!r} {error}"
+        return
+    if not documents:
+        yield f"{path!r} holds no object"
+    seen: set[KubernetesObject] = set()
+    for number, document in enumerate(documents, start=1):
+        yield from (f"{path!r}: document {number} {text}" for text in _wrong(document))
+        if user_addons.is_named(document):
+            one = user_addons.identity(document)
+            if one in seen:
+                yield f"{path!r} holds {one} twice"
+            seen.add(one)
+
+
+def _wrong(document: object) -> Iterator[str]:
+    if not isinstance(document, Mapping):
+        yield "is no mapping"
+        return
+    kind = user_addons.text(document, "kind")
+    if kind.endswith("List") and "items" in document:
+        yield f"is a {kind}; write its items as documents, with --- between them"
+        return
+    for keys in (("apiVersion",), ("kind",), ("metadata", "name")):
+        if not user_addons.text(document, *keys):
+            yield f"has no {'.'.join(keys)}"
+    if kind == "Secret" and (document.get("data") or document.get("stringData")):
+        yield (
+            "is a Secret with its content, which would lie in the repository for everybody to "
+            "read; make it in the cluster, and let the manifest only name it"
+        )
+    for keys in (("metadata", "name"), ("metadata", "namespace"), ("kind",), ("apiVersion",)):
+        if not _WORD.fullmatch(user_addons.text(document, *keys)):
+            yield f"has a {'.'.join(keys)} that no object can have"
+
+
+def _line(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    what = str(getattr(error, "problem", None) or error).splitlines()[0]
+    return f"line {mark.line + 1}: {what}" if mark else what

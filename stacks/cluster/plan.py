@@ -1,0 +1,209 @@
+"""The fully resolved plan of one cluster: plain values, sorted, no clock, no environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stacks.cluster import clouds
+from stacks.cluster.addresses import nth
+from stacks.cluster.ports import API_PORT
+from stacks.cluster.user_addons import Addon
+from stacks.config.fields import GIVEN_UP, ZONE_LABEL, GivenUp, NodeState, Role
+from stacks.config.pki import Subject
+from stacks.config.pools import TaintSpec
+from stacks.config.spec import Spec
+from stacks.releases.versions import Versions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bastion:
+    address: str
+    port: int
+    user: str
+    host_key: str | None  # None: not pinned, by the user's explicit word
+    private_key_file: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ssh:
+    user: str
+    port: int
+    host_key: str | None  # OpenSSH public key; None: not pinned, by the user's explicit word
+    private_key_file: str | None  # None: the agent is used
+    agent: bool
+    bastion: Bastion | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    name: str  # <pool>-<ordinal> or the adopted host's; name of Kubernetes node and etcd member
+    pool: str
+    ordinal: int  # from 1; of an adopted host the number at the end of its name, 0 without one
+    roles: tuple[Role, ...]  # sorted
+    address: str  # IPv4
+    arch: str  # amd64 | arm64
+    zone: str | None  # what fails together: a room, a rack, a zone of a cloud
+    ssh: Ssh | None  # None where the machine is made: keys are too
+    labels: tuple[tuple[str, str], ...]  # sorted; pool, node exception and zone merged
+    taints: tuple[TaintSpec, ...]
+    state: NodeState = "active"
+    generation: int = 1  # of the machine under this name
+
+    @property
+    def is_etcd(self) -> bool:
+        return "etcd" in self.roles
+
+    @property
+    def is_given_up(self) -> bool:
+        """Never dialled again, and its identity refused: lost, or in wrong hands."""
+        return self.state in GIVEN_UP
+
+    @property
+    def is_master(self) -> bool:
+        return "master" in self.roles
+
+    @property
+    def is_worker(self) -> bool:
+        """A kubelet that is not a master's: runs workload only."""
+        return "worker" in self.roles and not self.is_master
+
+    @property
+    def is_load_balancer(self) -> bool:
+        """Runs HAProxy and keepalived alone, and is no node of Kubernetes."""
+        return "loadbalancer" in self.roles
+
+    @property
+    def in_kubernetes(self) -> bool:
+        return self.is_master or "worker" in self.roles
+
+    @property
+    def zone_label(self) -> dict[str, str]:
+        """The label that tells the scheduler the zone; empty without one, and without a Node."""
+        return {ZONE_LABEL: self.zone} if self.zone and self.in_kubernetes else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirror:
+    """Where nodes fetch files and images from, in place of upstream."""
+
+    url: str  # files lie below <url>/<upstream host>/<path>
+    registry: str  # http(s)://host:port
+    manifest: str  # path of the bundle's manifest.json, relative to the project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fenced:
+    """The incarnations of one node, up to this generation, that are not to come back."""
+
+    name: str
+    generation: int
+    state: GivenUp
+    # Newest generation of each key or CA that it may hold, or hold something signed by.
+    keys: tuple[tuple[Subject, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    spec: Spec
+    versions: Versions
+    mirror: Mirror | None  # None: upstream
+    nodes: tuple[Node, ...]  # sorted by pool, ordinal
+    away: tuple[
+        Node, ...
+    ]  # given up and decommissioned ones, sorted: known, and no part of the cluster
+    etcd: tuple[Node, ...]  # in rollout order
+    masters: tuple[Node, ...]  # in rollout order
+    workers: tuple[Node, ...]
+    load_balancers: tuple[Node, ...]  # in rollout order
+    etcd_stacked: bool  # every master has its own etcd member and uses only 127.0.0.1
+    addons: tuple[Addon, ...] = ()  # of the user's; sorted by name, which is their order
+    fenced: tuple[Fenced, ...] = ()  # sorted; of this config alone, until fence.kept adds the past
+    warnings: tuple[tuple[str, str], ...] = ()  # (config path, text), of what load.py has checked
+
+    @property
+    def in_lab(self) -> bool:
+        """Machines are made on this computer."""
+        return self.spec.machines.provider == "lab"
+
+    @property
+    def made(self) -> bool:
+        """Machines are made and deleted by the stack; keys and connections are its own."""
+        return self.spec.machines.provider != "adopt"
+
+    @property
+    def balancer(self) -> clouds.Balancer:
+        """The cloud's load balancer before the masters."""
+        return clouds.balancer(self.spec, len(self.masters))
+
+    @property
+    def containers(self) -> bool:
+        """Machines are containers, of the lab or adopted: some kernel settings are out of reach."""
+        return self.spec.machines.containers or self.in_lab
+
+    @property
+    def api_service_ip(self) -> str:
+        """The `kubernetes` Service: first address of serviceCidr, as kube-apiserver takes it."""
+        return nth(self.spec.cluster.service_cidr, 1)
+
+    @property
+    def dns_service_ip(self) -> str:
+        """The cluster's DNS Service: tenth address of serviceCidr, as kubeadm takes it."""
+        return nth(self.spec.cluster.service_cidr, 10)
+
+    @property
+    def endpoint(self) -> str:
+        """`host:port` for clients outside: what was said, a balancer, the VIP, or a master."""
+        said = self.spec.cluster.endpoint
+        if said is None and self.balancer == "internal":
+            return f"{clouds.balancer_addresses(self.spec)[0]}:{API_PORT}"
+        if said is None:
+            return self.vip or f"{self.masters[0].address}:{API_PORT}"
+        return said if ":" in said else f"{said}:{API_PORT}"
+
+    @property
+    def vip(self) -> str:
+        """`host:port` of the virtual IP; empty where there is none."""
+        vip = self.spec.front_doors.vip
+        return f"{vip.address}:{vip.port}" if vip else ""
+
+    @property
+    def door_addresses(self) -> tuple[str, ...]:
+        """Where a name for clients outside is to lead: the VIP, a balancer, else every master."""
+        if self.balancer == "internal":
+            return clouds.balancer_addresses(self.spec)
+        vip = self.spec.front_doors.vip
+        return (vip.address,) if vip else tuple(node.address for node in self.masters)
+
+    @property
+    def doorkeepers(self) -> tuple[Node, ...]:
+        """Where the VIP lives: load balancers where there are any, else masters."""
+        if self.spec.front_doors.vip is None:
+            return ()
+        return self.load_balancers or self.masters
+
+    @property
+    def holders(self) -> tuple[Node, ...]:
+        """Who can hold the VIP by keepalived of ours, in rollout order."""
+        vip = self.spec.front_doors.vip
+        return self.doorkeepers if vip is not None and vip.failover == "keepalived" else ()
+
+    @property
+    def ingress(self) -> tuple[Node, ...]:
+        """Who ends TLS for what runs in the cluster, in rollout order."""
+        return self.doorkeepers if self.spec.front_doors.ingress is not None else ()
+
+    def listens(self, node: Node) -> bool:
+        """Whether HAProxy of the node answers at the VIP, wherever that is just now.
+
+        Masters do so beside load balancers too: that the VIP moves there and back changes nothing
+        about their HAProxy.
+        """
+        has_vip = self.spec.front_doors.vip is not None
+        return has_vip and (node.is_master or node.is_load_balancer)
+
+    def node(self, name: str) -> Node:
+        """The node of that name. Raises KeyError."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise KeyError(name)

@@ -1,0 +1,134 @@
+"""From a config to the plan of its cluster: everything that follows, resolved."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from stacks.cluster import fence, inventory, user_addons
+from stacks.cluster.addresses import nth
+from stacks.cluster.inventory import Place
+from stacks.cluster.plan import Bastion, Mirror, Node, Plan, Ssh
+from stacks.cluster.user_addons import Addon
+from stacks.config import defaults
+from stacks.config.fields import DefaultsLevel
+from stacks.config.machines import LabSpec, SshSpec
+from stacks.config.pools import HostSpec, PoolSpec, TaintSpec
+from stacks.config.spec import Spec
+from stacks.releases import versions
+from stacks.releases.versions import Versions
+
+
+def plan(
+    said: Spec,
+    *,
+    level: DefaultsLevel | None = None,
+    sets: Versions | None = None,
+    addons: tuple[Addon, ...] | None = None,
+) -> Plan:
+    """Everything that follows from a config that load() accepted, resolved.
+
+    `level` is that of the defaults of the cluster that exists; None: it is new. `sets` are the
+    component versions of a plan of the past, `addons` what its add-ons were;
+    default: those of the lock, and what lies in the files that the config names.
+    """
+    spec = defaults.settled(said, level)
+    nodes = tuple(_node(spec, place) for place in inventory.present(spec))
+    away = tuple(_node(spec, place) for place in inventory.away(spec))
+    in_turn = sorted(nodes, key=_turn)
+    masters = tuple(node for node in in_turn if node.is_master)
+    return Plan(
+        spec=spec,
+        versions=sets or _versions(spec),
+        mirror=_mirror(spec),
+        nodes=nodes,
+        away=away,
+        etcd=tuple(node for node in in_turn if node.is_etcd),
+        masters=masters,
+        workers=tuple(node for node in nodes if node.is_worker),
+        load_balancers=tuple(node for node in in_turn if node.is_load_balancer),
+        etcd_stacked=all(node.is_etcd for node in masters),
+        addons=user_addons.read(spec) if addons is None else addons,
+        fenced=fence.given_up(spec, away),
+    )
+
+
+def _versions(spec: Spec) -> Versions:
+    cluster = spec.cluster
+    return versions.for_kubernetes(
+        cluster.kubernetes, etcd=cluster.etcd, containerd=cluster.containerd
+    )
+
+
+def _turn(node: Node) -> tuple[str, int, str]:
+    """By name, numbers as numbers. Not by pool: renaming one would change lists on machines."""
+    return node.name.rstrip("0123456789"), node.ordinal, node.name
+
+
+def _node(spec: Spec, place: Place) -> Node:
+    pool = spec.pools[place.pool]
+    exception = spec.nodes.get(place.name)
+    node = Node(
+        name=place.name,
+        pool=place.pool,
+        ordinal=place.ordinal,
+        roles=tuple(sorted(pool.roles)),
+        address=place.address,
+        arch=pool.arch,
+        zone=place.zone,
+        ssh=_ssh(spec.machines.ssh, place.host) if place.host is not None else None,
+        labels=(),
+        taints=_taints(pool, exception.taints if exception else ()),
+        state=place.state,
+        generation=place.generation,
+    )
+    labels = pool.labels | (exception.labels if exception else {}) | node.zone_label
+    return dataclasses.replace(node, labels=tuple(sorted(labels.items())))
+
+
+def _taints(pool: PoolSpec, own: tuple[TaintSpec, ...]) -> tuple[TaintSpec, ...]:
+    """The pool's taints and the node's own; for the same key and effect the node's value counts."""
+    merged = {(taint.key, taint.effect): taint for taint in (*pool.taints, *own)}
+    return tuple(merged[mark] for mark in sorted(merged))
+
+
+def _ssh(ssh: SshSpec, host: HostSpec) -> Ssh:
+    return Ssh(
+        user=host.user or ssh.user,
+        port=host.port or ssh.port,
+        host_key=host.host_key,
+        private_key_file=ssh.private_key_file,
+        agent=ssh.agent,
+        bastion=_bastion(ssh),
+    )
+
+
+def _bastion(ssh: SshSpec) -> Bastion | None:
+    bastion = ssh.bastion
+    if bastion is None:
+        return None
+    return Bastion(
+        address=bastion.address,
+        port=bastion.port,
+        user=bastion.user,
+        host_key=bastion.host_key,
+        # With neither a file of its own nor one for the machines, the agent serves the bastion too.
+        private_key_file=bastion.private_key_file or ssh.private_key_file,
+    )
+
+
+def _mirror(spec: Spec) -> Mirror | None:
+    """What the config names, else the lab's own mirror, the second address of its subnet."""
+    if spec.mirror is not None:
+        said = spec.mirror
+        return Mirror(url=said.url, registry=said.registry, manifest=said.manifest)
+    return lab_mirror(spec.machines.lab) if spec.machines.provider == "lab" else None
+
+
+def lab_mirror(lab: LabSpec) -> Mirror:
+    """The one that comes with the machines of a lab."""
+    address = nth(lab.subnet, 2)
+    return Mirror(
+        url=f"http://{address}:8080",
+        registry=f"http://{address}:5000",
+        manifest=".local/bundle/manifest.json",
+    )

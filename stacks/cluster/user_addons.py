@@ -1,0 +1,128 @@
+"""Add-ons of the user's: manifests that lie beside the stack, as files on the computer that plans.
+
+Only names and hashes of them go into the plan; the files travel to a master as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from stacks.config import engine_yaml, local_file
+from stacks.config.engine_yaml import NoYamlError
+from stacks.config.spec import Spec
+
+# Add-ons of the product's own: a resource of the stack is called after each.
+OWN = (
+    *("admission-policies", "coredns", "flannel", "kube-proxy", "lost-nodes"),
+    "serving-certificates",
+)
+# Deleting one of these deletes what others keep in it, or what nobody can bring back.
+KEPT = (
+    "CustomResourceDefinition.apiextensions.k8s.io",
+    "Namespace",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "StorageClass.storage.k8s.io",
+)
+
+_DEEPEST = 500  # levels; the schema of a CustomResourceDefinition has some sixty
+
+HERE = Path()  # the project's folder, in which all of this runs
+
+
+class KubernetesObject(NamedTuple):
+    """What an object is known by, whatever version of its API is used."""
+
+    kind: str  # with its API's group: Deployment.apps; ConfigMap
+    namespace: str  # where none is said: default, as kubectl takes it; of cluster-wide ones too
+    name: str
+
+    def __str__(self) -> str:
+        """For people."""
+        where = "" if self.namespace == "default" else f"{self.namespace}/"
+        return f"{self.kind.partition('.')[0]} {where}{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addon:
+    name: str
+    files: tuple[tuple[str, str], ...]  # (path as the config has it, SHA-256), in their order
+    objects: tuple[KubernetesObject, ...]  # in the order of the files
+
+
+def read(spec: Spec, root: Path = HERE) -> tuple[Addon, ...]:
+    """The add-ons of a config, sorted by name; what cannot be read counts as empty.
+
+    `root`: what relative paths start from.
+    """
+    return tuple(
+        Addon(
+            name=name,
+            files=tuple((path, _sum(root, path)) for path in said.manifests),
+            objects=tuple(one for path in said.manifests for one in objects(root, path)),
+        )
+        for name, said in sorted(spec.addons.items())
+    )
+
+
+def kept(objects: Iterable[KubernetesObject]) -> list[KubernetesObject]:
+    """Those that stay in the cluster when they leave their add-on."""
+    return [one for one in objects if one.kind in KEPT]
+
+
+def content(root: Path, path: str) -> bytes:
+    return local_file.read(local_file.place(path, root), local_file.MANIFEST_MOST)
+
+
+def _sum(root: Path, path: str) -> str:
+    try:
+        return hashlib.sha256(content(root, path)).hexdigest()
+    except OSError:
+        return ""
+
+
+def objects(root: Path, path: str) -> tuple[KubernetesObject, ...]:
+    try:
+        text = content(root, path).decode()
+        return tuple(identity(one) for one in documents(text) if is_named(one))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, NoYamlError):
+        return ()
+
+
+@cache
+def documents(text: str) -> tuple[object, ...]:
+    """Documents that are not empty. Every scalar is a text: a manifest's `=` is one too.
+
+    Raises yaml.YAMLError and NoYamlError.
+    """
+    engine_yaml.refuse_depth(text, _DEEPEST)
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # ten times faster, where it is built
+    return tuple(one for one in yaml.load_all(text, Loader=loader) if one not in (None, ""))
+
+
+def text(document: object, *keys: str) -> str:
+    for key in keys:
+        document = document.get(key) if isinstance(document, Mapping) else None
+    return document if isinstance(document, str) else ""
+
+
+def is_named(document: object) -> bool:
+    wanted = (("apiVersion",), ("kind",), ("metadata", "name"))
+    return all(text(document, *keys) for keys in wanted)
+
+
+def identity(document: object) -> KubernetesObject:
+    group, slash, _ = text(document, "apiVersion").partition("/")
+    kind = text(document, "kind")
+    return KubernetesObject(
+        kind=f"{kind}.{group}" if slash else kind,
+        namespace=text(document, "metadata", "namespace") or "default",
+        name=text(document, "metadata", "name"),
+    )

@@ -1,0 +1,152 @@
+"""Config sections of machines that are made in a cloud: where, how big, who may reach them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from stacks.config.fields import (
+    AwsId,
+    Cidr,
+    CloudLabel,
+    CloudName,
+    ImageName,
+    InstanceType,
+    PolicyArn,
+    ProjectId,
+    Region,
+    Section,
+    ServiceRole,
+    Zone,
+)
+
+DiskGib = Annotated[int, Field(ge=10, le=16000)]
+DEFAULT_TUNNEL_PORT = 20022
+# By Canonical; the agent of SSM is part of it, as a snap.
+DEFAULT_BASTION_IMAGE = "099720109477/ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04"
+
+
+class CloudSpec(Section):
+    """What both clouds have in common."""
+
+    access: Literal["bastion", "tunnel", "public"] = Field(
+        "bastion",
+        description="bastion: machines have no public address, a jump host and NAT are made; "
+        "tunnel: the jump host has none either, `make tunnel` leads to it (IAP, SSM); "
+        "public: each has a static one",
+    )
+    tunnel_port: int = Field(
+        DEFAULT_TUNNEL_PORT,
+        ge=1024,
+        le=65535,
+        description="with access tunnel: port of 127.0.0.1 at which `make tunnel` listens",
+    )
+    ssh_from: tuple[Cidr, ...] = Field(
+        (),
+        description="networks from which SSH to the bastion, or to public machines, is let in; "
+        "needed, but with access tunnel refused",
+    )
+    api_from: tuple[Cidr, ...] = Field(
+        (),
+        description="networks outside from which the API is let in; default: those of sshFrom, "
+        "none with access tunnel",
+    )
+    node_ports_from: tuple[Cidr, ...] = Field(
+        (), description="networks outside from which NodePorts are let in; default: none"
+    )
+    api_load_balancer: Literal["none", "internal", "external"] | None = Field(
+        None,
+        description="L4 load balancer before the masters; external needs a name as "
+        "cluster.endpoint; default: internal with two masters or more",
+    )
+    disk_gib: DiskGib = Field(50, description="boot disk of a machine, in GiB")
+    etcd_disk_gib: DiskGib = Field(
+        20,
+        description="disk of its own at /var/lib/kube-ha of machines with etcd; it is kept when "
+        "the machine is replaced",
+    )
+    labels: dict[CloudLabel, CloudLabel] = Field(
+        default_factory=dict, description="labels (GCP) or tags (AWS) of all resources"
+    )
+    deletion_protection: bool = Field(
+        default=True,
+        description="machines with etcd cannot be deleted by hand; on GCP not by an up either, "
+        "until an up with false has lifted it",
+    )
+    few_zones: bool = Field(
+        default=False, description="true accepts that the loss of one zone stops etcd"
+    )
+    cloud_controller: Literal["none", "external"] = Field(
+        "none",
+        description="external: kubelets wait for a cloud controller manager, which an add-on "
+        "brings, and know their machine's ID (docs/clouds.md)",
+    )
+
+
+class GcpSpec(CloudSpec):
+    project: ProjectId = Field(description="ID of the project that everything is made in")
+    region: Region = Field(description="region, as europe-west3; pools name its zones")
+    cidr: Cidr = Field(
+        "10.20.0.0/20", description="range of the subnet; with subnetwork: its range, as it is"
+    )
+    network: CloudName | None = Field(
+        None, description="VPC network that is there; default: one is made"
+    )
+    subnetwork: CloudName | None = Field(
+        None, description="subnet of network that is there, with its own NAT; default: one is made"
+    )
+    image: ImageName = Field(
+        "ubuntu-os-cloud/ubuntu-2404-lts-amd64",
+        description="image family or image with cloud-init, as project/name; read when a machine "
+        "is made",
+    )
+    image_arm64: ImageName = Field(
+        "ubuntu-os-cloud/ubuntu-2404-lts-arm64", description="the same for pools of arm64"
+    )
+    machine_type: InstanceType = Field("e2-standard-2", description="machine type")
+    disk_type: Literal["pd-balanced", "pd-ssd"] = Field("pd-balanced", description="boot disks")
+    etcd_disk_type: Literal["pd-balanced", "pd-ssd"] = Field("pd-ssd", description="etcd's disks")
+    service_account_roles: tuple[ServiceRole, ...] = Field(
+        (), description="roles of the machines' own service account in the project; default: none"
+    )
+
+
+class AwsSubnetSpec(Section):
+    cidr: Cidr = Field(description="range of the machines' subnet; with id: its range, as it is")
+    public_cidr: Cidr | None = Field(
+        None,
+        description="range of the subnet for NAT gateway, bastion and external load balancer; "
+        "needed unless publicId is given",
+    )
+    id: AwsId | None = Field(
+        None, description="subnet that is there, with its own routes; default: one is made"
+    )
+    public_id: AwsId | None = Field(None, description="public subnet that is there")
+
+
+class AwsSpec(CloudSpec):
+    region: Region = Field(description="region, as eu-central-1; pools name its zones")
+    cidr: Cidr = Field("10.20.0.0/16", description="range of the VPC, within which subnets lie")
+    vpc_id: AwsId | None = Field(
+        None, description="VPC that is there; each subnet then needs an id; default: one is made"
+    )
+    subnets: dict[Zone, AwsSubnetSpec] = Field(
+        description="subnets by availability zone, as eu-central-1a; all zones that pools name"
+    )
+    image: ImageName = Field(
+        "136693071363/debian-12",
+        description="owner/prefix of AMI names, which go on -amd64- or -arm64-, and of which the "
+        "newest is read when a machine is made; or ami-...; the owner here is Debian",
+    )
+    bastion_image: ImageName = Field(
+        DEFAULT_BASTION_IMAGE,
+        description="with access tunnel: the same for the bastion, with the agent of SSM; the "
+        "owner here is Canonical",
+    )
+    machine_type: InstanceType = Field("m6i.large", description="instance type, a Nitro one")
+    disk_type: Literal["gp3", "io2"] = Field("gp3", description="boot disks")
+    etcd_disk_type: Literal["gp3", "io2"] = Field("gp3", description="etcd's disks")
+    policies: tuple[PolicyArn, ...] = Field(
+        (), description="IAM policies of the machines' own role, by ARN; default: none"
+    )

@@ -1,0 +1,95 @@
+"""Config sections of pools of machines, and of exceptions to them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from stacks.config.clouds import DiskGib
+from stacks.config.fields import (
+    ZONE_LABEL,
+    Arch,
+    DnsLabel,
+    Effect,
+    HostKey,
+    InstanceType,
+    Ipv4,
+    LabelKey,
+    LabelValue,
+    NodeState,
+    Port,
+    Role,
+    Section,
+    User,
+    Zone,
+)
+
+
+class TaintSpec(Section):
+    key: LabelKey = Field(description="[domain/]name")
+    value: LabelValue = Field("", description="may be empty")
+    effect: Effect = Field(description="what happens to pods that do not tolerate it")
+
+
+class HostSpec(Section):
+    name: DnsLabel = Field(description="name of the machine in cluster and stack, stable for life")
+    address: Ipv4 = Field(description="address by which you and the other nodes reach it")
+    user: User | None = Field(None, description="login name; default: machines.ssh.user")
+    port: Port | None = Field(None, description="SSH port; default: machines.ssh.port")
+    host_key: HostKey | None = Field(None, description="its public host key, 'type base64'")
+    zone: Zone | None = Field(
+        None, description=f"what it fails together with, a room say; becomes label {ZONE_LABEL}"
+    )
+
+
+class PoolSpec(Section):
+    roles: tuple[Role, ...] = Field(description="what machines of the pool do")
+    count: Annotated[int, Field(ge=0, le=5000)] | None = Field(
+        None, description="lab, gcp, aws: machines <pool>-1 to <pool>-<count>"
+    )
+    hosts: tuple[HostSpec, ...] | None = Field(None, description="adopt: the machines")
+    labels: dict[LabelKey, LabelValue] = Field(
+        default_factory=dict, description="labels of the Kubernetes nodes"
+    )
+    taints: tuple[TaintSpec, ...] = Field((), description="taints of the Kubernetes nodes")
+    arch: Arch = Field("amd64", description="processor architecture of the machines")
+    address_offset: Annotated[int, Field(ge=2, le=65000)] | None = Field(
+        None,
+        description="lab, gcp, aws: address = subnet + offset + ordinal; default 10 for masters, "
+        "30 for load balancers, 50 for etcd alone, 100 for workers",
+    )
+    zones: tuple[Zone, ...] = Field(
+        (),
+        description="lab, gcp, aws: zones of the machines, by turns of their numbers; as hosts' "
+        "zone",
+    )
+    machine_type: InstanceType | None = Field(
+        None, description="gcp, aws: in place of machineType there; new machines get it"
+    )
+    disk_gib: DiskGib | None = Field(
+        None, description="gcp, aws: in place of diskGib there; new machines get it"
+    )
+    etcd_disk_gib: DiskGib | None = Field(
+        None, description="gcp, aws: in place of etcdDiskGib there; new disks get it"
+    )
+
+
+class NodeSpec(Section):
+    state: NodeState = Field(
+        "active",
+        description="maintenance: cordoned, workload stays; decommissioned: left in order, machine "
+        "and disks stay; lost: dead, no SSH is tried, the others remove it; compromised: in wrong "
+        "hands, as lost, and out until its keys were rotated; removed: left in order, machine "
+        "released",
+    )
+    generation: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        1, description="raise it to make the node anew under its name, on a new or wiped machine"
+    )
+    zone: Zone | None = Field(
+        None, description="lab, gcp, aws: in place of the one whose turn it is in the pool's zones"
+    )
+    labels: dict[LabelKey, LabelValue] = Field(
+        default_factory=dict, description="added to the pool's, or in place of them"
+    )
+    taints: tuple[TaintSpec, ...] = Field((), description="added to the pool's")

@@ -1,0 +1,70 @@
+"""Typed config of one stack: what the user says.
+
+The keys of Pulumi.<stack>.yaml below `kube-ha:` become one frozen `Spec`. Unknown keys are refused.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from stacks.config.cluster import ClusterSpec
+from stacks.config.control_plane import ControlPlaneSpec
+from stacks.config.etcd import EtcdSpec
+from stacks.config.fields import AllowId, DnsLabel, FilePath, Section
+from stacks.config.front_doors import FrontDoorsSpec
+from stacks.config.kubelet import KubeletSpec
+from stacks.config.machines import MachinesSpec
+from stacks.config.network import LoadBalancingSpec, NetworkSpec
+from stacks.config.operating_system import OsSpec
+from stacks.config.pki import PkiSpec
+from stacks.config.pools import NodeSpec, PoolSpec
+from stacks.config.rollout import ConvergeSpec, RolloutSpec
+from stacks.config.runtime import MirrorSpec, ProxySpec, RuntimeSpec
+
+
+class AddonSpec(Section):
+    manifests: tuple[FilePath, ...] = Field(
+        description="files of Kubernetes objects in YAML, relative to the project's folder"
+    )
+
+
+class Spec(Section):
+    """The whole config of one stack, the keys of project kube-ha."""
+
+    cluster: ClusterSpec = Field(description="what the cluster is")
+    machines: MachinesSpec = Field(description="where machines come from, how they are reached")
+    pools: dict[DnsLabel, PoolSpec] = Field(description="groups of equal machines, by name")
+    nodes: dict[DnsLabel, NodeSpec] = Field(
+        default_factory=dict, description="exceptions to the pool, by node name"
+    )
+    network: NetworkSpec = Field(NetworkSpec(), description="pod network and services")
+    load_balancing: LoadBalancingSpec = Field(
+        LoadBalancingSpec(), description="HAProxy on every node, its way to the API"
+    )
+    front_doors: FrontDoorsSpec = Field(
+        FrontDoorsSpec(), description="how clients outside reach the cluster (docs/front-doors.md)"
+    )
+    etcd: EtcdSpec = Field(EtcdSpec(), description="timings and size of etcd")
+    control_plane: ControlPlaneSpec = Field(
+        ControlPlaneSpec(), description="API server, controller manager, scheduler"
+    )
+    kubelet: KubeletSpec = Field(KubeletSpec(), description="kubelet on every node")
+    runtime: RuntimeSpec = Field(RuntimeSpec(), description="containerd on every node")
+    pki: PkiSpec = Field(PkiSpec(), description="lifetimes of certificates")
+    mirror: MirrorSpec | None = Field(
+        None, description="where nodes fetch from; default: the lab's own mirror, else upstream"
+    )
+    proxy: ProxySpec = Field(ProxySpec(), description="HTTP proxy of the nodes")
+    addons: dict[DnsLabel, AddonSpec] = Field(
+        default_factory=dict,
+        description="what else runs in the cluster, by name: applied in the order of the names "
+        "(docs/day-2.md)",
+    )
+    rollout: RolloutSpec = Field(
+        RolloutSpec(), description="how changes reach the workers: waves, checks, limits"
+    )
+    os: OsSpec = Field(OsSpec(), description="packages of the operating system, and reboots")
+    converge: ConvergeSpec = Field(ConvergeSpec(), description="re-assert the fleet")
+    allow: tuple[AllowId, ...] = Field(
+        (), description="refusals to pass over, by the id that each of them tells"
+    )

@@ -1,0 +1,136 @@
+"""Edits of machines in a cloud: what is refused, and what existing machines do not take over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stacks.checks.refusals import Refusal
+from stacks.cluster import cloud_machines, clouds
+from stacks.cluster.plan import Node, Plan
+from stacks.config.problems import Problem
+from stacks.edits.memory import Memory
+
+
+def refusals_of(before: Memory, plan: Plan) -> list[Refusal]:
+    """Machines that would move to another zone, or leave while the cloud protects them."""
+    then = before.plan
+    if then is None or not clouds.in_cloud(then.spec) or not clouds.in_cloud(plan.spec):
+        return []
+    return [*_moved(then, plan), *_protected(then, plan), *_too_early(then, plan)]
+
+
+def _too_early(then: Plan, plan: Plan) -> Iterator[Refusal]:
+    """A cloud controller manager that runs while Nodes do not tell which machine they are."""
+    if not clouds.has_controller(plan.spec) or clouds.has_controller(then.spec):
+        return
+    there = {addon.name for addon in then.addons}
+    for addon in plan.addons:
+        if addon.name not in there:
+            yield Refusal(
+                "cloud-controller",
+                addon.name,
+                f"addons.{addon.name}",
+                "comes in the same up that sets cloudController: external; a cloud controller "
+                "manager would find no machine for the Nodes that are there, and may delete those "
+                "that are not Ready; run up without it, then add it",
+            )
+
+
+def warnings_of(before: Memory | None, plan: Plan) -> list[Problem]:
+    """Settings of machines that count when a machine is made, and not before."""
+    then = before.plan if before else None
+    if then is None or not clouds.in_cloud(plan.spec) or not clouds.in_cloud(then.spec):
+        return []
+    stale: dict[str, list[str]] = {}
+    for old, node in _kept(then, plan):
+        if cloud_machines.hardware(then, old) != cloud_machines.hardware(plan, node):
+            stale.setdefault(node.pool, []).append(node.name)
+    text = "another machine type or disk is for machines still to be made; until their generation "
+    return [
+        *_way_in(then, plan),
+        *_controller_words(then, plan),
+        *(
+            Problem(f"pools.{pool}", f"{text}is raised {_some(names)} stay as they are")
+            for pool, names in sorted(stale.items())
+        ),
+    ]
+
+
+def _controller_words(then: Plan, plan: Plan) -> Iterator[Problem]:
+    was, now = clouds.has_controller(then.spec), clouds.has_controller(plan.spec)
+    path = f"machines.{plan.spec.machines.provider}.cloudController"
+    if now and not was:
+        text = (
+            "Nodes that are there get the ID of their machine, which is for life; labels of the "
+            "cloud, as the instance type, only those whose generation is raised"
+        )
+        yield Problem(path, text)
+    if was and not now:
+        text = (
+            "Nodes keep the IDs of their machines; load balancers, routes and disks that the cloud "
+            "controller manager made stay in the cloud unless you delete their objects first"
+        )
+        yield Problem(path, text)
+
+
+def _way_in(then: Plan, plan: Plan) -> Iterator[Problem]:
+    """Another way to the machines, while nothing of it shows on them."""
+    was, now = cloud_machines.of_plan(then), cloud_machines.of_plan(plan)
+    where = f"machines.{plan.spec.machines.provider}"
+    if now.access == "tunnel" and was.access != "tunnel":
+        yield Problem(
+            f"{where}.access",
+            f"every machine is reached through {clouds.way_in(plan.spec)} from now on: run "
+            "`make tunnel` beside this up, and whenever machines are to be reached",
+        )
+    if clouds.api_clients(was) and not clouds.api_clients(now):
+        listed = ", ".join(clouds.api_clients(was))
+        yield Problem(
+            f"{where}.apiFrom",
+            f"is empty, and there is no sshFrom any more: the API is closed to {listed}",
+        )
+
+
+def _kept(then: Plan, plan: Plan) -> Iterator[tuple[Node, Node]]:
+    """Machines of both plans, as they were and as they are to be."""
+    known = {node.name: node for node in then.nodes}
+    for node in plan.nodes:
+        old = known.get(node.name)
+        if old is not None and node.generation <= old.generation:
+            yield old, node
+
+
+def _moved(then: Plan, plan: Plan) -> Iterator[Refusal]:
+    for old, node in _kept(then, plan):
+        if old.zone != node.zone:
+            own = f"nodes.{node.name}.zone"
+            said = plan.spec.nodes.get(node.name)
+            yield Refusal(
+                "zone",
+                node.name,
+                own if said and said.zone else f"pools.{node.pool}",
+                f"{node.name} would move from {old.zone} to {node.zone}, where it would be another "
+                f"machine; write {old.zone} at {own}, or raise its generation too",
+            )
+
+
+def _protected(then: Plan, plan: Plan) -> Iterator[Refusal]:
+    """At Google no machine is deleted while it is protected, not by the stack either."""
+    if then.spec.machines.provider != "gcp" or not cloud_machines.of_plan(then).deletion_protection:
+        return
+    stay = {node.name for _, node in _kept(then, plan)}
+    # The machine of one that is decommissioned is kept, and so is its protection.
+    stay |= {node.name for node in plan.away if node.state == "decommissioned"}
+    for old in then.etcd:
+        if old.name not in stay:
+            yield Refusal(
+                "machine-protected",
+                old.name,
+                "machines.gcp.deletionProtection",
+                f"{old.name} would be deleted, and Google protects it; set this to false and run "
+                "up, then make this edit, and set it back",
+            )
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -1,0 +1,88 @@
+"""Whether an edit changes the control plane of a living cluster: etcd is saved before it. Pure."""
+
+from __future__ import annotations
+
+from stacks.cluster.plan import Node, Plan
+from stacks.edits import membership, memory
+from stacks.edits.memory import Memory
+from stacks.phases import desired, etcd_member, object_store
+
+REASON = "change"  # stands in the names of snapshots
+# Runs phases again and changes nothing by itself; it mends clusters too that have no etcd to save.
+_AGAIN = ("GENERATION", "INCARNATION")
+_PHASES = ("etcd-member", "master")
+
+
+def reasons(before: Memory | None, plan: Plan) -> tuple[str, ...]:
+    """What is about to change, in words; empty where nothing needs a snapshot before it."""
+    if before is None or place(before, plan) is None:
+        return ()
+    if before.plan is None:
+        return ("what is running is not remembered",)
+    then = before.plan
+    found = {
+        "versions": then.versions != plan.versions,
+        "control plane": then.spec.control_plane != plan.spec.control_plane,
+        "PKI": then.spec.pki != plan.spec.pki,
+        "members": _members(before.plan) != _members(plan),
+        "masters": bool(membership.taken_out_first(before, plan))
+        or {node.name for node in then.masters} != {node.name for node in plan.masters},
+        "settings of masters": _values(then) != _values(plan),
+        "what this program writes": _drifted(before, then),
+    }
+    return tuple(name for name, differs in found.items() if differs)
+
+
+def _members(plan: Plan) -> list[tuple[str, str, int]]:
+    return [(node.name, node.address, node.generation) for node in plan.etcd]
+
+
+def _values(plan: Plan) -> dict[str, dict[str, str]]:
+    """By control plane node, what its phases are told, but for what only makes them run again."""
+    nodes = {node.name: node for node in (*plan.etcd, *plan.masters)}
+    return {name: _of(plan, node) for name, node in nodes.items()}
+
+
+def _of(plan: Plan, node: Node) -> dict[str, str]:
+    return {
+        f"{phase} {name}": text
+        for phase, values in desired.of_phases(plan, node).items()
+        if phase in _PHASES
+        for name, text in values.items()
+        if name not in _AGAIN and not name.startswith("BACKUP_")
+    }
+
+
+def _drifted(before: Memory, then: Plan) -> bool:
+    """Another program makes another control plane of the same config."""
+    again = memory.rendered(then)
+    return any(
+        again.get(pool, {}).get(name) != total
+        for pool, sums in before.rendered.items()
+        for name, total in sums.items()
+        if name.startswith(_PHASES)
+    )
+
+
+def values(before: Memory | None, plan: Plan, node: Node) -> dict[str, str]:
+    """What the phase is told on the machine of `place`: all as it was, for that is what lies there.
+
+    An object store that this edit changes or takes away is left alone: it may be the very thing
+    that does not work, and for another one the machine has no key yet.
+    """
+    then = (before and before.plan) or plan
+    told = etcd_member.snapshot(then, node)
+    if then.spec.etcd.backup.object_store != plan.spec.etcd.backup.object_store:
+        told = {name: text for name, text in told.items() if name not in object_store.VALUES}
+    return told
+
+
+def place(before: Memory | None, plan: Plan) -> Node | None:
+    """The etcd machine that takes it, as it was: the last one in turn of those that stay.
+
+    Others are changed before it, so what it holds is off every machine that is being changed. None
+    where every machine that has etcd leaves in this edit: no key and no client stays then.
+    """
+    then = (before and before.plan) or plan
+    names = {node.name for node in membership.staying(before, plan)}
+    return next((node for node in reversed(then.etcd) if node.name in names), None)

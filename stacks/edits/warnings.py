@@ -1,0 +1,58 @@
+"""What a reviewer should know of an edit that is not refused: it may stop writes, or pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stacks.cluster.plan import Plan
+from stacks.config.problems import Problem
+from stacks.config.spec import Spec
+from stacks.edits import snapshots
+from stacks.edits.memory import Memory
+
+_LEVELS = ("privileged", "baseline", "restricted")
+
+
+def of(before: Memory | None, plan: Plan) -> Iterator[Problem]:
+    """Warnings of the edit from the last success to the plan."""
+    if before is None or before.plan is None:
+        return
+    then, now = before.plan.spec, plan.spec
+    was, wanted = then.etcd.quota_backend_gib, now.etcd.quota_backend_gib
+    if wanted < was:
+        text = (
+            f"goes from {was} to {wanted}: where the database is bigger already, etcd stops all "
+            "writes; `make status` shows its size"
+        )
+        yield Problem("etcd.quotaBackendGib", text)
+    if _level(now) > _level(then):
+        text = (
+            f"becomes {_LEVELS[_level(now)]} on a living cluster: pods that run stay, and where "
+            "they break it nothing takes their place when they end; write it at warn first"
+        )
+        yield Problem("controlPlane.podSecurity.enforce", text)
+    yield from _unsaved(before, plan)
+    yield from _disks(then, now)
+
+
+def _level(spec: Spec) -> int:
+    said = spec.control_plane.pod_security
+    return _LEVELS.index(said.enforce) if said is not None else 0
+
+
+def _unsaved(before: Memory, plan: Plan) -> Iterator[Problem]:
+    if before.plan and before.plan.etcd and snapshots.place(before, plan) is None:
+        text = (
+            "every machine that has etcd leaves in this edit, so no snapshot is taken before it; "
+            "run `make backup` first"
+        )
+        yield Problem("pools", text)
+
+
+def _disks(then: Spec, now: Spec) -> Iterator[Problem]:
+    for provider in ("gcp", "aws"):
+        was, wanted = getattr(then.machines, provider), getattr(now.machines, provider)
+        if was is None or wanted is None or was.etcd_disk_type == wanted.etcd_disk_type:
+            continue
+        text = f"goes to {wanted.etcd_disk_type} for disks still to be made; those that are there"
+        yield Problem(f"machines.{provider}.etcdDiskType", f"{text} stay {was.etcd_disk_type}")

@@ -1,0 +1,123 @@
+"""Who comes and who goes, in words: nodes that join, are made anew, leave, or are given up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stacks.cluster.plan import Node, Plan
+from stacks.edits import membership
+from stacks.edits.memory import Memory
+from stacks.explain import front_doors
+from stacks.explain.actions import Action, NodeChange
+
+
+def new(plan: Plan, node: Node, *, founding: bool) -> NodeChange:
+    machine = "adopt the machine" if node.ssh else "make the machine"
+    actions = [Action(phase="machine", text=machine)]
+    ready = "preflight, then packages, kernel settings"
+    if node.in_kubernetes:
+        ready += ", HAProxy, containerd, kubelet"
+    elif node.is_load_balancer:
+        ready = "preflight, then packages, HAProxy"
+    actions.append(Action(phase="node", text=ready))
+    if node.is_etcd:
+        founds = founding and node.name == plan.etcd[0].name
+        join = "found the etcd cluster" if founds else "join etcd as a learner, then vote"
+        actions.append(Action(phase="etcd-member", text=join))
+    if node.is_master:
+        text = "become a master: apiserver, controller manager, scheduler"
+        actions.append(Action(phase="master", text=text))
+    elif node.in_kubernetes:
+        actions.append(Action(phase="join", text="join as a worker"))
+    if node in plan.holders:
+        actions.append(front_doors.stands_by(plan.vip))
+    if node in plan.ingress:
+        actions.append(front_doors.ends_tls(plan.vip))
+    return NodeChange(name=node.name, kind="new", roles=node.roles, actions=tuple(actions))
+
+
+def rebuilt(plan: Plan, node: Node) -> NodeChange:
+    """A node that is made anew under its name: like a new one, after the old one is out."""
+    first = [
+        Action(phase="first", text=f"{_out(node.roles)} (evicted before, if it still answers)")
+    ]
+    if node.is_load_balancer:
+        first = []  # nobody takes it out before: the others have the address by then
+    machine = "wipe the machine and adopt it again" if node.ssh else "make a new machine"
+    actions = new(plan, node, founding=False).actions[1:]
+    return NodeChange(
+        name=node.name,
+        kind="rebuilt",
+        roles=node.roles,
+        actions=(*first, Action(phase="machine", text=machine), *actions),
+    )
+
+
+def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
+    """Nodes that leave, and machines that were away and are now forgotten or given back."""
+    stay = {node.name for node in plan.nodes}
+    away = {node.name: node for node in plan.away}
+    known: dict[str, tuple[str, ...]] = {
+        name: node.roles for name, node in away.items() if node.is_given_up
+    }
+    known |= {name: machine.roles for name, machine in before.machines.items()}
+    for name, roles in sorted(known.items()):
+        if name in stay:
+            continue
+        if name not in away:
+            yield _leaves(plan, name, roles, _release(plan))
+        elif away[name].state == "decommissioned":
+            text = "stop everything of ours; machine and disks stay"
+            yield _leaves(plan, name, roles, Action(phase="decommission", text=text))
+        elif name in membership.going_first(before, plan):
+            release = (
+                "DELETE the machine and its disks"
+                if plan.made
+                else "forget the machine, no SSH is tried"
+            )
+            out = Action(phase="first", text=_out(roles))
+            if "loadbalancer" in roles:
+                out = front_doors.told_to_go(plan.vip)
+            actions = (out, Action(phase="machine", text=release))
+            yield NodeChange(name=name, kind="leaving", roles=roles, actions=actions)
+    for name, machine in sorted(before.away.items()):
+        if name not in stay and name not in away and not membership.was_lost(before, name):
+            yield NodeChange(
+                name=name, kind="leaving", roles=machine.roles, actions=(_release(plan),)
+            )
+
+
+def _out(roles: tuple[str, ...]) -> str:
+    parts = ["its etcd member"] * ("etcd" in roles)
+    parts += ["its Node"] * bool({"master", "worker"} & {*roles})
+    verb = "are" if len(parts) > 1 else "is"
+    return f"{' and '.join(parts)} {verb} removed by those that stay"
+
+
+def _release(plan: Plan) -> Action:
+    if plan.made:
+        text = "DELETE the machine and its disks"
+    elif plan.spec.machines.on_release == "keep":
+        text = "stop everything of ours; files and data stay, put the host back to have it again"
+    else:
+        text = "WIPE what is ours, data too; the machine stays"
+    return Action(phase="machine", text=text)
+
+
+def _leaves(plan: Plan, name: str, roles: tuple[str, ...], last: Action) -> NodeChange:
+    in_kubernetes = "master" in roles or "worker" in roles
+    actions = []
+    if in_kubernetes:
+        text = (
+            "evict its pods (PodDisruptionBudgets are respected; emptyDir and local volumes do not "
+            "move along, pods without a controller end for good)"
+        )
+        actions.append(Action(phase="nodes", text=text))
+    if "etcd" in roles:
+        text = "leave etcd: removed by those that stay, once they have a quorum without it"
+        actions.append(Action(phase="nodes", text=text))
+    if in_kubernetes:
+        actions.append(Action(phase="nodes", text="delete its Node"))
+    if "loadbalancer" in roles and plan.holders:
+        actions.append(front_doors.told_to_go(plan.vip))
+    return NodeChange(name=name, kind="leaving", roles=roles, actions=(*actions, last))

@@ -1,0 +1,56 @@
+"""The virtual IP in words: who stands by for it, where it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stacks.explain.actions import Action
+
+
+def stands_by(vip: str) -> Action:
+    """A machine that can hold it from now on."""
+    return Action(phase="vip", text=f"stand by for the VIP {vip}")
+
+
+def moved(was: Mapping[str, str] | None, now: Mapping[str, str]) -> Action:
+    """The values of the vip phase then, None if there was none, and now."""
+    if was is None:
+        return stands_by(now["VIP"])
+    text = f"VIP {was['VIP']} -> {now['VIP']}: who knows the old one only loses the API"
+    return Action(phase="vip", text=text)
+
+
+def hands_over(vip: str) -> Action:
+    """A master that held it, or stood by, and load balancers do from now on."""
+    text = f"keepalived stops: load balancers stand by and take the VIP {vip}"
+    return Action(phase="vip-away", text=text)
+
+
+def alone_again() -> Action:
+    """A master beside which load balancers were, where keepalived is none of the stack's."""
+    return Action(phase="vip-away", text="load balancers leave; nothing changes on this machine")
+
+
+def told_to_go(vip: str) -> Action:
+    """A load balancer that leaves, or is dead."""
+    text = f"is not listed any more, and gives up the VIP {vip} by the cluster's word"
+    return Action(phase="vip-holders", text=text)
+
+
+def rests(vip: str, *, now: bool) -> Action:
+    """A load balancer whose maintenance begins or ends."""
+    if now:
+        return Action(phase="vip", text=f"give up the VIP {vip} for maintenance, HAProxy goes on")
+    return Action(phase="vip", text=f"stand by for the VIP {vip} again, maintenance is over")
+
+
+def given_up(was: Mapping[str, str]) -> Action:
+    """Nobody holds it any more."""
+    text = f"keepalived stops: the VIP {was['VIP']} is nobody's, and who uses it loses the API"
+    return Action(phase="node", text=text)
+
+
+def ends_tls(vip: str) -> Action:
+    """A machine of the ingress tier from now on."""
+    text = f"end TLS at {vip.partition(':')[0]}, ports 80 and 443, for the ingress controller"
+    return Action(phase="ingress", text=text)

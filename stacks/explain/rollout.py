@@ -1,0 +1,91 @@
+"""The rollout of workers in words: each wave with its nodes, what opens it, and what ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from stacks.cluster import rollout
+from stacks.cluster.names import spoken
+from stacks.cluster.plan import Plan
+from stacks.edits.memory import Memory
+from stacks.explain.actions import NodeChange, Wave, only
+from stacks.releases import versions
+
+_WORKER = ("node", "pki", "join")
+
+
+def waves(before: Memory, plan: Plan, changed: Sequence[NodeChange]) -> Iterator[Wave]:
+    """The waves that have something to do; each keeps its number."""
+    known = {node.name: node for node in changed}
+    found = rollout.node_waves(plan)
+    last = max((w.number for w in found if any(name in known for name in w.nodes)), default=0)
+    evicted = _evicted(before, plan)
+    first = True
+    for wave in found:
+        nodes = only([known[name] for name in wave.nodes if name in known], _WORKER)
+        if not nodes:
+            continue
+        yield Wave(
+            title=f"workers, wave {wave.number} of {len(found)} ({wave.group})",
+            order="side by side",
+            nodes=nodes,
+            lines=tuple(_lines(plan, wave.number, evicted=evicted, first=first)),
+            checked=_checked(plan, wave, is_last=wave.number == last),
+            abort="some workers of this wave old, some new, one in hand perhaps cordoned; the next "
+            "up goes on, and later waves are untouched",
+        )
+        first = False
+
+
+def _lines(plan: Plan, number: int, *, evicted: bool, first: bool) -> Iterator[str]:
+    wanted = plan.spec.rollout
+    if wanted.hold_after is not None and wanted.hold_after < number:
+        yield f"not in this up: rollout.holdAfter is {wanted.hold_after}"
+    if evicted:
+        limit = f"{wanted.drain.timeout_s} s a node"
+        text = f"pods are evicted first, as PodDisruptionBudgets allow, within {limit}"
+        yield text + ("; before any node is cordoned all evictions are tried dry" if first else "")
+    if first and wanted.windows:
+        yield f"waves begin only {', '.join(wanted.windows)}"
+
+
+def _checked(plan: Plan, wave: rollout.NodeWave, *, is_last: bool) -> str:
+    wanted = plan.spec.rollout
+    may = rollout.budget(plan)
+    text = "every node of it is Ready and has announced what it applied"
+    if may:
+        text = f"{text}, but for {may} that may fail in all waves together"
+        critical = [name for name in wanted.critical if name in wave.nodes]
+        text += f", {spoken(critical)} not among them" if critical else ""
+    if wanted.pause_s and not is_last:
+        text = f"{text}; then a pause of {wanted.pause_s} s"
+    return text
+
+
+def _evicted(before: Memory, plan: Plan) -> bool:
+    """Whether workers that change in this edit give up their pods first, as update.sh decides."""
+    drain = plan.spec.rollout.drain
+    if drain.when != "auto" or before.plan is None:
+        return drain.when == "always"
+    then, now = before.plan.versions, plan.versions
+    if plan.spec.os.packages and plan.spec.os.packages != before.plan.spec.os.packages:
+        return True
+    return versions.minor(then.kubernetes) != versions.minor(now.kubernetes) or (
+        versions.minor(then.containerd) != versions.minor(now.containerd)
+    )
+
+
+def settings(before: Memory | None, plan: Plan) -> tuple[Wave, ...]:
+    """What an edit of `rollout` alone is."""
+    if before is None or before.plan is None or before.plan.spec.rollout == plan.spec.rollout:
+        return ()
+    return (
+        Wave(
+            title="rollout",
+            order="once",
+            nodes=(),
+            lines=("how changes reach the workers: it counts from the next change on",),
+            checked="no node is touched",
+            abort="the old or the new rollout",
+        ),
+    )

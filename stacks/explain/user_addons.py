@@ -1,0 +1,65 @@
+"""Add-ons of the user's in the plan in words: which objects come, change, go and stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from stacks.cluster import user_addons
+from stacks.cluster.plan import Plan
+from stacks.cluster.user_addons import Addon, KubernetesObject
+
+_MOST = 12  # objects that are named one by one
+
+
+def made(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """(name, what happens) of all of them, in a cluster that has none of them yet."""
+    return tuple((addon.name, f"is made: {_some(addon.objects)}") for addon in plan.addons)
+
+
+def changed(then: Plan, plan: Plan, *, again: bool) -> list[tuple[str, str]]:
+    """(name, what happens); `again`: what is as it was is applied once more."""
+    was = {addon.name: addon for addon in then.addons}
+    wanted = {one for addon in plan.addons for one in addon.objects}
+    out = []
+    for addon in plan.addons:
+        old = was.get(addon.name)
+        words = _difference(old, addon, wanted) if old else [f"is made: {_some(addon.objects)}"]
+        if words:
+            out.append((addon.name, "; ".join(words)))
+        elif again:
+            out.append((addon.name, "is applied again, nothing restarts"))
+    left = sorted(set(was) - {addon.name for addon in plan.addons})
+    out += [(name, "; ".join(["leaves", *_gone(was[name].objects, wanted)])) for name in left]
+    return out
+
+
+def _difference(old: Addon, addon: Addon, wanted: set[KubernetesObject]) -> list[str]:
+    if old == addon:
+        return []
+    new = [one for one in addon.objects if one not in old.objects]
+    gone = [one for one in old.objects if one not in addon.objects]
+    words = []
+    contents = dict(old.files)
+    other = [path for path, total in addon.files if contents.get(path) != total]
+    if other:
+        words.append(f"is applied from {', '.join(other)}, which changed")
+    if new:
+        words.append(f"new: {_some(new)}")
+    return [*(words or ["is applied again"]), *_gone(gone, wanted)]
+
+
+def _gone(objects: Sequence[KubernetesObject], wanted: set[KubernetesObject]) -> list[str]:
+    """What happens to objects that leave; those that another add-on takes over are none."""
+    left = [one for one in objects if one not in wanted]
+    stay = user_addons.kept(left)
+    deleted = [one for one in left if one not in stay]
+    return [
+        *([f"deleted at the end: {_some(deleted)}"] if deleted else []),
+        *([f"kept, for you to delete: {_some(stay)}"] if stay else []),
+    ]
+
+
+def _some(objects: Iterable[KubernetesObject]) -> str:
+    listed = [str(one) for one in objects]
+    rest = f" and {len(listed) - _MOST} more" if len(listed) > _MOST else ""
+    return ", ".join(listed[:_MOST]) + rest if listed else "no object that could be read"

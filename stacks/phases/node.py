@@ -1,0 +1,90 @@
+"""What phase `node` is told: the baseline of every machine."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+from stacks.cluster import digests, rotation
+from stacks.cluster.artifacts import images
+from stacks.cluster.plan import Node, Plan
+from stacks.phases import downloads, serving_certificates
+from stacks.render import containerd, haproxy, kubelet, sysctl, value
+
+_KUBERNETES_PACKAGES = (
+    "haproxy conntrack socat ethtool iptables nftables iproute2 kmod curl jq openssl "
+    "ca-certificates procps"
+)
+_ETCD_PACKAGES = "iproute2 curl ca-certificates procps"
+_LOAD_BALANCER_PACKAGES = "haproxy socat iproute2 curl jq openssl ca-certificates procps"
+
+
+def of_node(plan: Plan, node: Node) -> dict[str, str]:
+    """Values of the node phase, but for ARTEFACTS, CA_CRT and APPLIED."""
+    values = {
+        "ROLES": " ".join(node.roles),
+        "PACKAGES": _packages(node),
+        "GENERATION": str(plan.spec.converge.generation),
+        **_os(plan),
+    }
+    if node.generation > 1:
+        values["INCARNATION"] = str(node.generation)
+    if node.is_etcd or node.is_master:
+        values["ADDRESS"] = node.address
+    if node.in_kubernetes:
+        values |= {
+            "KUBERNETES": plan.versions.kubernetes,
+            "SYSCTL": value.of(sysctl.sysctl(plan)),
+            "MODULES": value.of(sysctl.modules(plan)),
+            "CONTAINERD_CONFIG": value.of(containerd.config(plan)),
+            "CONTAINERD_UNIT": value.of(containerd.unit(plan)),
+            "CONTAINERD_PROXY": value.of(containerd.proxy(plan)),
+            "REGISTRY_HOSTS": _registry_hosts(plan),
+            "KUBELET_UNIT": value.of(kubelet.unit()),
+            "KUBELET_DROPIN": value.of(kubelet.drop_in(plan)),
+            # Not used by the script: it makes a node read its settings from the cluster again when
+            # they change.
+            "KUBELET_SETTINGS": digests.digest(json.dumps(kubelet.configuration(plan))),
+            **serving_certificates.values(plan),
+            "HAPROXY_CFG": value.of(haproxy.local_api(plan, node)),
+            "PAUSE_IMAGE": images(plan)["pause"].ref,
+            **_cluster_ca(plan),
+        }
+    if node.is_load_balancer:
+        values |= {"HAPROXY_CFG": value.of(haproxy.local_api(plan, node)), **_cluster_ca(plan)}
+    if node in plan.holders:
+        values["PACKAGES"] += " keepalived"
+    # Masters too where load balancers have both: phase vip-away ends them once those stand by.
+    if plan.holders and plan.listens(node):
+        values["VIP"] = plan.vip
+    if plan.ingress and plan.listens(node):
+        values["INGRESS"] = "1"
+    return values | downloads.proxy(plan)
+
+
+def _packages(node: Node) -> str:
+    if node.is_load_balancer:
+        return _LOAD_BALANCER_PACKAGES
+    return _KUBERNETES_PACKAGES if node.in_kubernetes else _ETCD_PACKAGES
+
+
+def _os(plan: Plan) -> dict[str, str]:
+    said = plan.spec.os
+    return {
+        "OS_PACKAGES": said.packages or "",
+        "OS_REBOOT": said.reboot,
+        "OS_HOLD": " ".join(said.hold),
+    }
+
+
+def _cluster_ca(plan: Plan) -> dict[str, str]:
+    """Which generations of the CA count; nothing as long as there is only that of the first day."""
+    wanted = plan.spec.pki.rotation.kubernetes
+    return {"CLUSTER_CA": rotation.listed(wanted)} if rotation.has_begun(wanted) else {}
+
+
+def _registry_hosts(plan: Plan) -> str:
+    return "\n".join(
+        f"{host}\t{base64.b64encode(text.encode()).decode()}"
+        for host, text in containerd.hosts(plan).items()
+    )

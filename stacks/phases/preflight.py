@@ -1,0 +1,85 @@
+"""What phase `preflight` is told: what a machine has to be and to reach."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from stacks.cluster import clouds, ports
+from stacks.cluster.artifacts import File
+from stacks.cluster.plan import Node, Plan
+from stacks.phases import downloads
+from stacks.render import flannel, ingress
+
+
+def preflight(
+    plan: Plan, node: Node, files: Mapping[str, File], *, settled: Collection[str] = ()
+) -> dict[str, str]:
+    """Values of the preflight phase; `make preflight` runs it with the same ones.
+
+    `settled`: nodes of a cluster that lives. One of them may be down while others join.
+    """
+    first = "kubelet" if node.in_kubernetes else "etcd"
+    # Nothing is fetched to a load balancer but packages.
+    sources = [] if node.is_load_balancer else [files[first].url]
+    if plan.mirror and node.in_kubernetes:
+        sources.append(f"{plan.mirror.registry}/v2/")
+    peers, enough = _peers(plan, node, settled)
+    network, vip = plan.spec.network, plan.spec.front_doors.vip
+    return {
+        "ROLES": " ".join(node.roles),
+        "ADDRESS": node.address,
+        "ARCH": node.arch,
+        "PORTS": " ".join(str(port) for port in sorted(_ports(plan, node))),
+        "PEERS": " ".join(peers),
+        **({"PEERS_ENOUGH": str(enough)} if enough else {}),
+        "SOURCES": " ".join(sources),
+        "VXLAN": "1" if network.plugin == "flannel" and network.backend == "vxlan" else "",
+        "MTU": _mtu(plan) if node.in_kubernetes else "",
+        **({"VIP_INTERFACE": vip.interface} if vip and node in plan.holders else {}),
+        "MIN_CPUS": "2" if node.is_master else "1",
+        "MIN_MEMORY_MIB": "1700" if node.is_master else "900" if node.in_kubernetes else "400",
+        "MIN_DISK_GIB": "8" if node.in_kubernetes else "4",
+        **({"MOUNT": clouds.DATA} if clouds.in_cloud(plan.spec) and node.is_etcd else {}),
+        **downloads.proxy(plan),
+    }
+
+
+def _peers(plan: Plan, node: Node, settled: Collection[str]) -> tuple[list[str], int]:
+    """Whom the machine has to reach, and how many of them will do; 0: all.
+
+    Everybody dials masters and members; nobody has to reach all workers. A load balancer may stand
+    where nothing of the cluster is to be reached but the API. Where there is none yet nothing
+    listens but the SSH server.
+    """
+    if node.is_load_balancer:
+        return [f"{other.address}:{ports.API_PORT}" for other in plan.masters], 0
+    doors = [(other, ports.API_PORT) for other in plan.masters]
+    if node.is_etcd:
+        doors += [(other, ports.ETCD_PEER_PORT) for other in plan.etcd]
+    there = [f"{other.address}:{port}" for other, port in doors if other.name in settled]
+    if there:
+        return there, len(there) // 2 + 1
+    return [
+        f"{other.address}:{other.ssh.port if other.ssh else 22}"
+        for other in plan.nodes
+        if (other.is_master or other.is_etcd) and other.name != node.name
+    ], 0
+
+
+def _ports(plan: Plan, node: Node) -> set[int]:
+    vip = plan.spec.front_doors.vip
+    etcd = plan.spec.front_doors.etcd
+    return {
+        *ports.of_roles(node.roles),
+        *([vip.port] if vip and plan.listens(node) else []),
+        *((ingress.HTTP_PORT, ingress.HTTPS_PORT) if node in plan.ingress else ()),
+        *([etcd.port] if etcd and node.pool in etcd.pools else []),
+    }
+
+
+def _mtu(plan: Plan) -> str:
+    """What an interface has to take for the packets of pods, in bytes; empty: any will do."""
+    network = plan.spec.network
+    if network.mtu is None:
+        return ""
+    return str(network.mtu + (flannel.VXLAN_HEADERS if network.backend == "vxlan" else 0))

@@ -1,0 +1,23 @@
+"""What runs in every cluster of ours: its manifests by name."""
+
+from __future__ import annotations
+
+from stacks.cluster.plan import Plan
+from stacks.render import admission_policies, approver, coredns, flannel, kube_proxy, lost_nodes
+
+# Add-ons that bound what a worker may do: they come before it does.
+GUARDS = ("admission-policies", "lost-nodes", "serving-certificates")
+
+
+def addons(plan: Plan) -> dict[str, str]:
+    """Manifests of what runs in every cluster of ours, by name."""
+    manifests = {
+        "admission-policies": admission_policies.admission_policies(plan),
+        "coredns": coredns.coredns(plan),
+        "kube-proxy": kube_proxy.kube_proxy(plan),
+        "lost-nodes": lost_nodes.lost_nodes(plan),
+        "serving-certificates": approver.manifest(plan),
+    }
+    if plan.spec.network.plugin == "flannel":
+        manifests["flannel"] = flannel.flannel(plan)
+    return manifests

@@ -1,0 +1,107 @@
+"""Why the versions of a set fit together, by their makers' documents; text of docs/versions.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from stacks.releases import versions
+from stacks.releases.versions import COMPONENTS, fitting, mapping, minor, number
+
+# As the lock names them. At least what the documents say; of etcd within the same minor, too, for
+# its members go through every minor.
+_AT_LEAST = ("etcd", "containerd", "cniPlugins")
+_EXACTLY = ("coredns", "pause", "agnhost")
+
+_INTRO = """# Which versions fit together
+
+<!-- Made by `python -m stacks.reference` from artifacts/lock.yaml; edit it there. -->
+
+`cluster.kubernetes` chooses one of these sets; `cluster.etcd` and `cluster.containerd` choose
+another one for these two, of those that stand there as *or*. *Named* is what the document beside it
+names for that Kubernetes: etcd, containerd and CNI plugins are that or newer, etcd within its
+minor; the others are that very version. A test compares them. For runc and flannel no document
+names one.
+
+Another etcd fits from what kubeadm takes of one that it did not make (`takes` in the lock, in the
+same document) up to the minor version of the set; another containerd within the minor version of
+the set, whose config file it reads.
+
+A running cluster goes up one minor version of Kubernetes and of etcd at a time, and back only by
+patches; etcd 3.6 follows 3.5.26 or later, 3.7 follows 3.6.11 or later
+([day-2.md](day-2.md#upgrades)).
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Set:
+    """One set of the lock, as its text says it."""
+
+    kubernetes: str
+    versions: Mapping[str, str]  # by component
+    fits: Mapping[str, str]  # by component: what the documents name
+    sources: Mapping[str, str]  # by component: URL of the document
+
+
+def sets(lock: Mapping[str, object]) -> list[Set]:
+    """Every set of a lock, newest Kubernetes first."""
+    found = mapping(lock.get("sets"), "sets")
+    return [_set(kubernetes, found[kubernetes]) for kubernetes in sorted(found, key=number)][::-1]
+
+
+def _set(kubernetes: str, entry: object) -> Set:
+    known = mapping(entry, f"sets.{kubernetes}")
+    fits = mapping(known.get("fits"), f"sets.{kubernetes}.fits")
+    return Set(
+        kubernetes=kubernetes,
+        versions={key: str(value) for key, value in known.items() if isinstance(value, str)},
+        fits={key: str(value) for key, value in fits.items()},
+        sources=dict(_sources(known.get("sources"), f"sets.{kubernetes}.sources")),
+    )
+
+
+def _sources(listed: object, where: str) -> Iterator[tuple[str, str]]:
+    for entry in listed if isinstance(listed, list) else ():
+        source = mapping(entry, where)
+        names = source.get("of")
+        for name in names if isinstance(names, list) else ():
+            yield str(name), str(source["url"])
+
+
+def misfits(made: Set) -> list[str]:
+    """What in a set its makers' documents do not bear out."""
+    out = []
+    for name in (*_AT_LEAST, *_EXACTLY):
+        is_, said = made.versions.get(name, "0"), made.fits.get(name)
+        if said is None or name not in made.sources:
+            out.append(f"{name}: no document says which one fits Kubernetes {made.kubernetes}")
+        elif name in _EXACTLY and is_ != said:
+            out.append(f"{name} {is_}: Kubernetes {made.kubernetes} names {said}")
+        elif number(is_) < number(said):
+            out.append(f"{name} {is_}: Kubernetes {made.kubernetes} needs {said} at least")
+        elif name == "etcd" and minor(is_) != minor(said):
+            out.append(f"etcd {is_}: Kubernetes {made.kubernetes} was made with {said}")
+    return out
+
+
+def page() -> str:
+    """The text of docs/versions.md."""
+    lines = [_INTRO]
+    for made in sets(versions.lock()):
+        lines += [f"## Kubernetes {made.kubernetes}\n", "| component | version | or | named | in |"]
+        lines.append("|---|---|---|---|---|")
+        lines += [_row(made, name) for name in made.versions]
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _row(made: Set, name: str) -> str:
+    url = made.sources.get(name)
+    link = f"[{url.rpartition('/')[2]}]({url})" if url else ""
+    named = made.fits.get(name, "")
+    return f"| {name} | {made.versions[name]} | {_others(made, name)} | {named} | {link} |"
+
+
+def _others(made: Set, name: str) -> str:
+    fits = [v for c in COMPONENTS if c == name for v in fitting(made.kubernetes, c)]
+    return ", ".join(version for version in fits if version != made.versions[name])

@@ -1,0 +1,73 @@
+"""User data of machines in a cloud: who may log in, by which host key they are known, their disk.
+
+cloud-init does `bootcmd` before it makes users and host keys, so whoever can log in finds the disk
+mounted.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from stacks.cluster import clouds
+from stacks.render.yaml_text import documents
+
+_SCRIPT = Path(__file__).parents[2] / "components/machines/cloud_init.sh"
+_SSHD = """\
+# Made by kube-ha. Only the key that the stack knows is offered.
+HostKey /etc/ssh/ssh_host_ecdsa_key
+# A stack opens many sessions at once, on a bastion those of all machines.
+MaxStartups 100:30:200
+MaxSessions 100
+"""
+# Canonical's images of AWS have it, and then this does nothing; images of others bring their own.
+_AGENT = "! command -v snap || snap install amazon-ssm-agent --classic"
+# Without its disk etcd would begin anew on the boot disk.
+_ETCD_NEEDS_DISK = f"[Unit]\nRequiresMountsFor={clouds.DATA}\n"
+
+
+def user_data(
+    name: str,
+    *,
+    host_key: str,
+    host_key_public: str,
+    authorized_key: str,
+    disks: Sequence[str] | None,
+    ssm: bool = False,
+) -> str:
+    """The text for one machine. Secret: it holds the private host key (PEM).
+
+    `disks`: device paths that the disk of its own may have; None: it has none. `ssm`: AWS's Systems
+    Manager leads to it.
+    """
+    files = [{"path": "/etc/ssh/sshd_config.d/10-kube-ha.conf", "content": _SSHD}]
+    if disks is not None:
+        path = "/etc/systemd/system/etcd.service.d/10-disk.conf"
+        files.append({"path": path, "content": _ETCD_NEEDS_DISK})
+    values = {
+        "hostname": name,
+        "disable_root": True,
+        "ssh_pwauth": False,
+        "ssh_deletekeys": True,
+        "ssh_keys": {"ecdsa_private": host_key, "ecdsa_public": host_key_public},
+        "users": [
+            {
+                "name": clouds.USER,
+                "shell": "/bin/bash",
+                "sudo": "ALL=(ALL) NOPASSWD:ALL",
+                "lock_passwd": True,
+                "ssh_authorized_keys": [authorized_key],
+            }
+        ],
+        "bootcmd": [["bash", "-c", _script(disks or ())]],
+        "write_files": files,
+    }
+    if ssm:
+        values["runcmd"] = [["sh", "-c", _AGENT]]
+    return "#cloud-config\n" + documents(values)
+
+
+def _script(disks: Sequence[str]) -> str:
+    body = _SCRIPT.read_text()
+    return f"set -euo pipefail\nDISKS={shlex.quote(' '.join(disks))}\n{body}main\n"

@@ -1,0 +1,65 @@
+"""The operator's kubeconfig."""
+
+from __future__ import annotations
+
+import base64
+
+from stacks.cluster.plan import Plan
+from stacks.cluster.ports import API_PORT
+from stacks.render.yaml_text import documents
+
+
+def admin(plan: Plan, ca_pem: str, cert_pem: str, key_pem: str) -> str:
+    """One context for each door to the API; the first is current. Secret: it holds `key_pem`.
+
+    The doors are the configured endpoint and the VIP, if there are any, then each master by
+    itself, so that an operator is never locked out by a load balancer.
+    """
+    user = f"{plan.spec.cluster.name}-admin"
+    doors = _doors(plan)
+    return documents(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {
+                    "name": name,
+                    "cluster": {"server": url, "certificate-authority-data": _base64(ca_pem)},
+                }
+                for name, url in doors
+            ],
+            "contexts": [
+                {"name": name, "context": {"cluster": name, "user": user}} for name, _ in doors
+            ],
+            "current-context": doors[0][0],
+            "users": [
+                {
+                    "name": user,
+                    "user": {
+                        "client-certificate-data": _base64(cert_pem),
+                        "client-key-data": _base64(key_pem),
+                    },
+                }
+            ],
+        }
+    )
+
+
+def _doors(plan: Plan) -> list[tuple[str, str]]:
+    """(context name, URL) of each way to the API, best first."""
+    cluster, vip = plan.spec.cluster, plan.spec.front_doors.vip
+    masters = [
+        (f"{cluster.name}-{node.name}", f"https://{node.address}:{API_PORT}")
+        for node in plan.masters
+    ]
+    if vip is not None:
+        name = f"{cluster.name}-vip" if cluster.endpoint else cluster.name
+        masters = [(name, f"https://{vip.address}:{vip.port}"), *masters]
+    if cluster.endpoint is None:
+        return masters
+    host, _, port = cluster.endpoint.partition(":")
+    return [(cluster.name, f"https://{host}:{port or API_PORT}"), *masters]
+
+
+def _base64(pem: str) -> str:
+    return base64.b64encode(pem.encode()).decode()

@@ -1,0 +1,70 @@
+"""Story: etcd is full. Nothing is written any more, and what repairs it goes on: a snapshot, a bigger quota, defrag."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e import config
+from tests.e2e.assertions import assert_up_changes_nothing
+from tests.e2e.lab import LabError
+from tests.e2e.operations import operation, write, written
+from tests.e2e.stack import Stack
+
+GIB = 1024**3
+# The smallest quota that the config takes is filled beside Kubernetes, by keys that it does not read; each value is nothing that makes the file smaller.
+FILL = """
+cd /tmp && head -c 1000000 /dev/urandom | base64 -w 0 >value
+put() { etcdctl --endpoints https://127.0.0.1:2379 --cacert $P/ca.crt --cert $P/client.crt --key $P/client.key put "/fill/$1" <value; }
+P=/etc/kube-ha/etcd
+for n in $(seq 1200); do put $n >said 2>&1 || break; done
+rm -f value; grep -o 'database space exceeded' said
+"""
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    wanted = config.lab("test-space", "10.93.71.0/24", masters=1, workers=1)
+    with Stack("etcd_out_of_space", wanted) as stack:
+        stack.edit("etcd.quotaBackendGib", 1)
+        stack.up()
+        yield stack
+
+
+def size(stack: Stack) -> int:
+    (found,) = json.loads(stack.node("master-1").etcdctl("endpoint status -w json"))
+    return int(found["Status"]["dbSize"])
+
+
+def test_a_full_etcd_is_named_with_its_way_out(stack: Stack) -> None:
+    assert "database space exceeded" in stack.node("master-1").run(FILL, timeout_s=300)
+    with pytest.raises(LabError, match="database space exceeded"):
+        write(stack, "refused")
+    assert "ALARMS: NOSPACE of master-1" in operation(stack, "status")
+    told = operation(stack, "drift", fails=True)
+    assert "etcd alarm NOSPACE of master-1" in told
+    assert "make defrag" in told
+
+
+def test_a_bigger_quota_is_applied_all_the_same_and_ends_the_alarm(stack: Stack) -> None:
+    stack.edit("etcd.quotaBackendGib", 2)
+    update = stack.up()
+    stack.measured(f"up of a bigger quota while etcd is full: {update.seconds:.0f} s")
+    write(stack, "after-the-quota")
+    assert "no alarms" in operation(stack, "status")
+    assert_up_changes_nothing(stack)
+
+
+def test_defrag_gives_the_disk_back(stack: Stack) -> None:
+    node = stack.node("master-1")
+    node.etcdctl("del --prefix /fill/")
+    (found,) = json.loads(node.etcdctl("endpoint status -w json"))
+    node.etcdctl(f"compact {found['Status']['header']['revision']} --physical")
+    assert size(stack) > GIB * 9 // 10
+    said = operation(stack, "defrag")
+    stack.measured(said.splitlines()[0].partition(": ")[2])
+    assert size(stack) < GIB // 10
+    assert "nothing to give back" in operation(stack, "defrag")
+    assert "after-the-quota" in written(stack)

@@ -1,0 +1,231 @@
+"""Refused settings of the software, each with the exact path and text a user reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from stacks.checks import object_store as check_object_store
+from stacks.phases import etcd_member
+from stacks.phases import object_store as phase_object_store
+from tests.unit.certificate import certificate
+from tests.unit.configs import STORE, lab, planned, problems
+
+PEM = (
+    "write the lines from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE----- below `ca: |`, "
+    "and none between or around them"
+)
+OIDC = {"issuerUrl": "https://id.example.com", "clientId": "kube"}
+
+STORE_PATH = "etcd.backup.objectStore"
+GIVEN = {"backupSecretKey": {"secure": "v1:x"}}
+
+BAD = [
+    ({"network.plugin": "calico"}, "network.plugin", "\"calico\" is not one of 'flannel', 'none'"),
+    ({"network.nodeCidrMask": 19}, "network.nodeCidrMask", "19 is too small; at least 20"),
+    ({"network.nodeCidrMask": 29}, "network.nodeCidrMask", "29 is too big; at most 28"),
+    ({"network.nodeCidrMask": 26}, "kubelet.maxPods", "110 pods do not fit a node's /26 of podCidr, which has 61 addresses for them; use 61, or network.nodeCidrMask 25 for a new cluster"),
+    ({"kubelet.maxPods": 254}, "kubelet.maxPods", "254 pods do not fit a node's /24 of podCidr, which has 253 addresses for them; use 253, or network.nodeCidrMask 23 for a new cluster"),
+    ({"network.mtu": 9001}, "network.mtu", "9001 is too big; at most 9000"),
+    ({"network.mtu": 575}, "network.mtu", "575 is too small; at least 576"),
+    ({"network.plugin": "none", "network.mtu": 1400}, "network.mtu", "does nothing with plugin none; set it in your own network's manifest"),
+    ({"controlPlane.controllerManagerArgs": {"node-cidr-mask-size-ipv4": "25"}}, "controlPlane.controllerManagerArgs.node-cidr-mask-size-ipv4", "is not yours to set: use network.nodeCidrMask"),
+    ({"loadBalancing.checkIntervalMs": 6000}, "loadBalancing.checkIntervalMs", "with 6000 a node may take 15000 ms to notice that a master ends, which answers for 15000 ms more; use at most 5999"),
+    ({"loadBalancing.maxConnections": 9901}, "loadBalancing.maxConnections", "9901 need more files than machines that are containers may open; use at most 9900"),
+    ({"loadBalancing.idleTimeoutH": 0}, "loadBalancing.idleTimeoutH", "0 is too small; at least 1"),
+    ({"etcd.electionTimeoutMs": 400}, "etcd.electionTimeoutMs", "400 is under 5 x heartbeatIntervalMs; use 1000"),
+    ({"etcd.backup": {"objectStore": {**STORE, "endpoint": "s3.example.com"}}}, f"{STORE_PATH}.endpoint", "'s3.example.com' is no plain URL; write http(s)://host[:port][/path] without user, password or query"),
+    ({"etcd.backup": {"objectStore": {**STORE, "endpoint": "https://s3.example.com/acme"}}}, f"{STORE_PATH}.endpoint", "'https://s3.example.com/acme' has a path; write http(s)://host[:port] only"),
+    ({**GIVEN, "etcd.backup": {"objectStore": {**STORE, "endpoint": "https://acme.s3.example.com"}}}, f"{STORE_PATH}.endpoint", "'https://acme.s3.example.com' names the bucket; requests name it in their path, so write https://s3.example.com"),
+    ({**GIVEN, "etcd.backup": {"encrypt": False, "objectStore": {**STORE, "endpoint": "http://minio:9000"}}}, f"{STORE_PATH}.endpoint", "is http, and encrypt is false: every Secret of the cluster would go over the network in the open; use https"),
+    ({"etcd.backup": {"objectStore": {**STORE, "bucket": "s3://acme"}}}, f"{STORE_PATH}.bucket", "'s3://acme' is no name of a bucket; use 3 to 63 of a-z, 0-9, '-' and single dots"),
+    ({"etcd.backup": {"objectStore": {**STORE, "prefix": "/prod/"}}}, f"{STORE_PATH}.prefix", "'/prod/' is no prefix; write it as 'clusters/prod': letters, digits, '_', '.' and '-', no slash at the ends"),
+    ({"etcd.backup": {"objectStore": {**STORE, "prefix": "a/../b"}}}, f"{STORE_PATH}.prefix", "'a/../b' is no prefix; write it as 'clusters/prod': letters, digits, '_', '.' and '-', no slash at the ends"),
+    ({"etcd.backup": {"objectStore": {**STORE, "region": "EU"}}}, f"{STORE_PATH}.region", "'EU' is no region; write it as 'eu-central-1' or 'auto'"),
+    ({"etcd.backup": {"objectStore": {**STORE, "accessKey": "AKIA:secret"}}}, f"{STORE_PATH}.accessKey", "'AKIA:secret' is no ID of an access key; it has 3 to 128 letters, digits and _ . + = @ -"),
+    ({"etcd.backup": {"objectStore": {**STORE, "secretKey": "x"}}}, f"{STORE_PATH}.secretKey", "unknown key `secretKey`; known are endpoint, bucket, prefix, region, accessKey, ca, prune"),
+    ({**GIVEN, "etcd": {"quotaBackendGib": 5, "backup": {"objectStore": STORE}}}, STORE_PATH, "a store takes 5 GiB in one request, so with it quotaBackendGib is 4 at most; use etcd.backup.directory for a bigger etcd"),
+    ({"etcd.backup": {"objectStore": STORE}}, STORE_PATH, "there is no secret for its accessKey; `pulumi config set --secret kube-ha:backupSecretKey` asks for it"),
+    ({"backupSecretKey": "in the open", "etcd.backup": {"objectStore": STORE}}, "backupSecretKey", "is a secret and stands here in the open: replace it where it is from, then `pulumi config set --secret kube-ha:backupSecretKey`"),
+    ({"etcd.maxRequestKib": 1024}, "etcd.maxRequestKib", "1024 is too small; at least 1536"),
+    ({"etcd.maxRequestKib": 2049}, "etcd.maxRequestKib", "2049 is too big; at most 2048"),
+    ({"etcd.metrics": "all"}, "etcd.metrics", "\"all\" is not one of 'basic', 'extensive'"),
+    ({"etcd.snapshotCount": 999}, "etcd.snapshotCount", "999 is too small; at least 1000"),
+    ({"etcd.compactionRetentionMin": 4}, "etcd.compactionRetentionMin", "4 is too small; at least 5"),
+    ({"etcd.quotaBackendGib": 9}, "etcd.quotaBackendGib", "9 is too big; at most 8"),
+    ({"controlPlane.leaderElection": {"leaseDurationS": 10}}, "controlPlane.leaderElection.leaseDurationS", "10 is not above renewDeadlineS 10; a leader must give up first"),
+    ({"controlPlane.leaderElection": {"renewDeadlineS": 6, "retryPeriodS": 5}}, "controlPlane.leaderElection.renewDeadlineS", "6 is not above 1.2 x retryPeriodS 5; leave time for a second try"),
+    ({"controlPlane.admissionPlugins": []}, "controlPlane.admissionPlugins", "NodeRestriction is missing; without it one worker's kubelet can act on other nodes"),
+    ({"controlPlane.admissionPlugins": ["NodeRestriction"] * 2}, "controlPlane.admissionPlugins", "[NodeRestriction, NodeRestriction] names a plugin twice"),
+    ({"controlPlane.apiServerArgs": {"etcd-servers": "http://x"}}, "controlPlane.apiServerArgs.etcd-servers", "is not yours to set: follows from the machines with role etcd"),
+    ({"controlPlane.apiServerArgs": {"anonymous-auth": "false"}}, "controlPlane.apiServerArgs.anonymous-auth", "is not yours to set: use controlPlane.anonymous: probes, HAProxy's checks and the node scripts ask for health without a certificate"),
+    ({"controlPlane.schedulerArgs": {"leader-elect": "false"}}, "controlPlane.schedulerArgs.leader-elect", "is not yours to set: is always on"),
+    ({"controlPlane.apiServerArgs": {"--v": "2"}}, "controlPlane.apiServerArgs.--v", "'--v' is no flag; write its name without dashes before, as 'v'"),
+    ({"controlPlane.apiServerArgs": {"v": "2\nx: y"}}, "controlPlane.apiServerArgs.v", "'2\\nx: y' holds a character that no flag needs (quote, $, \\, newline)"),
+    ({"controlPlane.apiServerArgs": {"v": 2}}, "controlPlane.apiServerArgs.v", "2 is no text; put it in quotes"),
+    ({"controlPlane.audit": {"enabled": False, "policy": {}}}, "controlPlane.audit.policy", "does nothing while controlPlane.audit.enabled is false"),
+    ({"controlPlane.audit.policy": {"kind": "Policy", "rules": [{"level": "Metadata"}]}}, "controlPlane.audit.policy.apiVersion", "must be 'audit.k8s.io/v1'"),
+    ({"controlPlane.audit.policy": {"apiVersion": "audit.k8s.io/v1", "kind": "Policy"}}, "controlPlane.audit.policy.rules", "is missing; list at least one rule with a level"),
+    ({"controlPlane.audit.policy": {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "All"}]}}, "controlPlane.audit.policy.rules[0].level", "must be one of None, Metadata, Request, RequestResponse"),
+    ({"controlPlane.audit.policy": {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "None"}, "Metadata"]}}, "controlPlane.audit.policy.rules[1]", '"Metadata" is no mapping; write `level: Metadata` and what it is for'),
+    ({"controlPlane.featureGates": {"allAlpha": True}}, "controlPlane.featureGates.allAlpha", "'allAlpha' is no feature gate; they are named as in 'DynamicResourceAllocation'"),
+    ({"controlPlane.featureGates": {"AllAlpha": "true"}}, "controlPlane.featureGates.AllAlpha", '"true" is neither true nor false'),
+    ({"controlPlane.apiServerArgs": {"feature-gates": "AllAlpha=true"}}, "controlPlane.apiServerArgs.feature-gates", "is not yours to set: use controlPlane.featureGates"),
+    ({"controlPlane.controllerManagerArgs": {"feature-gates": "AllAlpha=true"}}, "controlPlane.controllerManagerArgs.feature-gates", "is not yours to set: use controlPlane.featureGates"),
+    ({"controlPlane.schedulerArgs": {"feature-gates": "AllAlpha=true"}}, "controlPlane.schedulerArgs.feature-gates", "is not yours to set: use controlPlane.featureGates"),
+    ({"controlPlane.oidc": {"clientId": "kube"}}, "controlPlane.oidc.issuerUrl", "is missing (the provider's address, letter by letter as in its tokens)"),
+    ({"controlPlane.oidc": {"issuerUrl": "https://id.example.com"}}, "controlPlane.oidc.clientId", "is missing (audience that a token must be made for)"),
+    ({"controlPlane.oidc": {**OIDC, "clientId": ""}}, "controlPlane.oidc.clientId", "is empty; leave the key out instead"),
+    ({"controlPlane.oidc": {**OIDC, "clientId": "a$b"}}, "controlPlane.oidc.clientId", "'a$b' holds a character that no flag needs (quote, $, \\, newline)"),
+    ({"controlPlane.oidc": {**OIDC, "issuerUrl": "http://id.example.com"}}, "controlPlane.oidc.issuerUrl", "'http://id.example.com' is no issuer; write https://host[:port][/path], as the provider's tokens say it"),
+    ({"controlPlane.oidc": {**OIDC, "issuerUrl": "https://id.example.com?x=1"}}, "controlPlane.oidc.issuerUrl", "'https://id.example.com?***' is no issuer; write https://host[:port][/path], as the provider's tokens say it"),
+    ({"controlPlane.oidc": {**OIDC, "issuerUrl": "https://kubernetes.default.svc.cluster.local"}}, "controlPlane.oidc.issuerUrl", "https://kubernetes.default.svc.cluster.local is the cluster's own issuer, of service accounts; name the provider's"),
+    ({"controlPlane.oidc": {**OIDC, "usernameClaim": "a=b"}}, "controlPlane.oidc.usernameClaim", "'a=b' is no claim; use 1 to 256 letters, digits and signs without '='"),
+    ({"controlPlane.oidc": {**OIDC, "usernamePrefix": "system:"}}, "controlPlane.oidc.usernamePrefix", "'system:' is where the cluster's own names begin; use another, as 'oidc:'"),
+    ({"controlPlane.oidc": {**OIDC, "groupsClaim": "groups", "groupsPrefix": "system:x"}}, "controlPlane.oidc.groupsPrefix", "'system:x' is where the cluster's own names begin; use another, as 'oidc:'"),
+    ({"controlPlane.oidc": {**OIDC, "groupsPrefix": "oidc:"}}, "controlPlane.oidc.groupsPrefix", "does nothing without groupsClaim"),
+    ({"controlPlane.oidc": {**OIDC, "requiredClaims": {"hd": ""}}}, "controlPlane.oidc.requiredClaims.hd", "is empty; leave the key out instead"),
+    ({"controlPlane.oidc": {**OIDC, "signingAlgs": ["HS256"]}}, "controlPlane.oidc.signingAlgs[0]", "\"HS256\" is not one of 'RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512', 'PS256', 'PS384', 'PS512'"),
+    ({"controlPlane.oidc": {**OIDC, "ca": "/etc/ssl/ca.crt"}}, "controlPlane.oidc.ca", f"is no PEM; {PEM}"),
+    ({"controlPlane.oidc": {**OIDC, "ca": "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"}}, "controlPlane.oidc.ca", "holds something that is no certificate; was it cut?"),
+    ({"controlPlane.oidc": {**OIDC, "ca": certificate() + "$(reboot)"}}, "controlPlane.oidc.ca", f"is no PEM; {PEM}"),
+    ({"controlPlane.oidc": {**OIDC, "ca": certificate() + "-----BEGIN PRIVATE KEY-----"}}, "controlPlane.oidc.ca", "holds a private key; it belongs to the provider alone, and is burnt now"),
+    ({"controlPlane.apiServerArgs": {"oidc-issuer-url": "https://x"}}, "controlPlane.apiServerArgs.oidc-issuer-url", "is not yours to set: use controlPlane.oidc.issuerUrl"),
+    ({"controlPlane.apiServerArgs": {"oidc-required-claim": "a=b"}}, "controlPlane.apiServerArgs.oidc-required-claim", "is not yours to set: use controlPlane.oidc.requiredClaims"),
+    ({"controlPlane.apiServerArgs": {"authentication-config": "/x"}}, "controlPlane.apiServerArgs.authentication-config", "is not yours to set: use controlPlane.anonymous, controlPlane.oidc and controlPlane.oidcIssuers: its file is made of them"),
+    ({"controlPlane.podSecurity": {}}, "controlPlane.podSecurity", "does nothing: enforce, audit and warn are all privileged; raise one, as to baseline"),
+    ({"controlPlane.podSecurity": {"warn": "privileged"}, "cluster.defaults": 1}, "controlPlane.podSecurity", "does nothing: enforce, audit and warn are all privileged; raise one, as to baseline"),
+    ({"controlPlane.audit": {"enabled": False, "webhook": {"url": "https://x.example.com"}}}, "controlPlane.audit.webhook", "does nothing while controlPlane.audit.enabled is false"),
+    ({"controlPlane.audit": {"detail": "bodies", "policy": {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "None"}]}}}, "controlPlane.audit.detail", "does nothing beside controlPlane.audit.policy; leave one of them out"),
+    ({"controlPlane.oidcIssuers": [OIDC, OIDC]}, "controlPlane.oidcIssuers[1].issuerUrl", f"{OIDC['issuerUrl']} is there twice"),
+    ({"controlPlane.oidc": {**OIDC, "signingAlgs": ["ES256"]}, "controlPlane.anonymous": "health"}, "controlPlane.oidc.signingAlgs", "is a flag of the API server, which takes either flags or the file that controlPlane.anonymous: health and controlPlane.oidcIssuers are made of, by which any algorithm with a public key will do; leave it out"),
+    ({"controlPlane.podSecurity": {"enforce": "strict"}}, "controlPlane.podSecurity.enforce", "\"strict\" is not one of 'privileged', 'baseline', 'restricted'"),
+    ({"controlPlane.podSecurity": {"warn": "baseline", "version": "1.36"}}, "controlPlane.podSecurity.version", "'1.36' is no version of the standards; use 'latest' or as 'v1.36'"),
+    ({"controlPlane.podSecurity": {"warn": "baseline", "version": "v1.37"}}, "controlPlane.podSecurity.version", "v1.37 is newer than cluster.kubernetes 1.36.3; use latest"),
+    ({"controlPlane.podSecurity": {"warn": "baseline", "exemptNamespaces": ["a/b"]}}, "controlPlane.podSecurity.exemptNamespaces[0]", "'a/b' is no RFC 1123 label; use 1 to 63 of a-z, 0-9 and '-', not '-' at an end"),
+    ({"controlPlane.apiServerArgs": {"admission-control-config-file": "/x"}}, "controlPlane.apiServerArgs.admission-control-config-file", "is not yours to set: use controlPlane.podSecurity"),
+    ({"controlPlane.certSans": ["api example"]}, "controlPlane.certSans[0]", "'api example' is no DNS name; use a-z, 0-9, '-' and dots between labels"),
+    ({"pki.leafValidityHours": 87600}, "pki.leafValidityHours", "87600 is not under caValidityHours 87600; no certificate outlives its CA"),
+    ({"pki.leafRenewalHours": 8760}, "pki.leafRenewalHours", "8760 is not under leafValidityHours 8760; every up would renew everything"),
+    ({"mirror": {"url": "http://u:p@h/", "registry": "http://h:5000", "manifest": "m.json"}}, "mirror.url", "'http://***@h/' is no plain URL; write http(s)://host[:port][/path] without user, password or query"),
+    ({"mirror": {"url": "http://h", "registry": "http://h:5000/x", "manifest": "m.json"}}, "mirror.registry", "'http://h:5000/x' has a path; write http(s)://host[:port] only"),
+    ({"mirror": {"url": "http://h", "registry": "http://h:5000", "manifest": "m;rm"}}, "mirror.manifest", "'m;rm' is no plain path; use letters, digits and _ . ~ / @ + -"),
+    ({"proxy.https": "proxy:3128"}, "proxy.https", "'proxy:3128' is no plain URL; write http(s)://host[:port][/path] without user, password or query"),
+    ({"proxy.noProxy": ["*.example.com"]}, "proxy.noProxy[0]", "'*.example.com' is no DNS name; use a-z, 0-9, '-' and dots between labels"),
+    ({"converge.generation": 0}, "converge.generation", "0 is too small; at least 1"),
+    ({"os": {"packages": "2026-11-21 00:00:00 +0000 UTC"}}, "os.packages", "is a date, of which the engine made '2026-11-21 00:00:00 +0000 UTC'; put it in quotes: '2026-11-21'"),
+    ({"kubelet.featureGates": {"x": True}}, "kubelet.featureGates.x", "'x' is no feature gate; they are named as in 'DynamicResourceAllocation'"),
+    ({"kubelet/evictionHard": {"memory.free": "1Gi"}}, 'kubelet.evictionHard."memory.free"', "\"memory.free\" is not one of 'memory.available', 'nodefs.available', 'nodefs.inodesFree', 'imagefs.available', 'imagefs.inodesFree', 'pid.available'"),
+    ({"kubelet/evictionHard": {"memory.available": "0"}}, 'kubelet.evictionHard."memory.available"', "'0' is no threshold; write an amount above 0 as '500Mi', or a part as '10%'"),
+    ({"kubelet/evictionHard": {"nodefs.available": "100%"}}, 'kubelet.evictionHard."nodefs.available"', "'100%' is no threshold; write an amount above 0 as '500Mi', or a part as '10%'"),
+    ({"kubelet/evictionHard": {"memory.available": "500"}}, 'kubelet.evictionHard."memory.available"', "'500' has no unit of bytes; write as '500Mi', or a part as '10%'"),
+    ({"kubelet/evictionHard": {"nodefs.inodesFree": "5Gi"}}, 'kubelet.evictionHard."nodefs.inodesFree"', "'5Gi' is no count; write a number as '10k', or a part as '5%'"),
+    ({"kubelet.systemReserved": {"memory": "512MiB"}}, "kubelet.systemReserved.memory", "'512MiB' is no amount; write a number above 0 and its unit, as '500m' of CPU or '512Mi'"),
+    ({"kubelet.systemReserved": {"memory": 512}}, "kubelet.systemReserved.memory", "512 is no text; put it in quotes"),
+    ({"kubelet.systemReserved": {"memory": "500m"}}, "kubelet.systemReserved.memory", "'500m' has no unit of bytes; write as '512Mi' or '2Gi'"),
+    ({"kubelet.kubeReserved": {"cpu": "1Gi"}}, "kubelet.kubeReserved.cpu", "'1Gi' is no amount of CPU; write as '500m' or '1.5'"),
+    ({"kubelet.kubeReserved": {"pods": "1"}}, "kubelet.kubeReserved.pods", "\"pods\" is not one of 'cpu', 'memory', 'ephemeral-storage'"),
+    ({"kubelet.imageGcLowPercent": 85}, "kubelet.imageGcLowPercent", "85 is not under imageGcHighPercent 85; images would be deleted without end"),
+    ({"kubelet.imageGcHighPercent": 70}, "kubelet.imageGcHighPercent", "70 is not above imageGcLowPercent, 80 where it is not said; say it, too"),
+    ({"kubelet.containerLogMaxFiles": 1}, "kubelet.containerLogMaxFiles", "1 is too small; at least 2"),
+    ({"kubelet.podPidsLimit": -1}, "kubelet.podPidsLimit", "-1 is too small; at least 100"),
+    ({"kubelet.shutdownGracePeriodS": 30}, "kubelet.shutdownGracePeriodS", "does nothing in containers: no systemd-logind there holds a shutdown back; leave it out"),
+    ({"runtime/registryMirrors": {"docker.io/library": ["https://m"]}}, 'runtime.registryMirrors."docker.io/library"', "'docker.io/library' is no host[:port]; leave out scheme, path and user"),
+    ({"runtime/registryMirrors": {"docker.io": ["mirror:5000"]}}, 'runtime.registryMirrors."docker.io"[0]', "'mirror:5000' is no plain URL; write http(s)://host[:port][/path] without user, password or query"),
+    ({"runtime/registryMirrors": {"docker.io": []}}, 'runtime.registryMirrors."docker.io"', "names no mirror; leave the registry out"),
+    ({"runtime/registryMirrors": {"docker.io": ["https://m", "https://docker.io"]}}, 'runtime.registryMirrors."docker.io"[1]', "https://docker.io is the registry itself, which is asked last anyhow"),
+    ({"runtime/registryMirrors": {"docker.io": ["https://m", "https://m/"]}}, 'runtime.registryMirrors."docker.io"[1]', "https://m is there twice"),
+    ({"runtime/registryMirrors": {"registry-1.docker.io": ["https://m"]}}, 'runtime.registryMirrors."registry-1.docker.io"', "no image has this in its name; write docker.io"),
+    ({"runtime/registryMirrors": {"ghcr.io": ["https://m"]}}, 'runtime.registryMirrors."ghcr.io"', "images of it come from the mirror of this stack alone; leave it out"),
+    ({"runtime.maxConcurrentDownloads": 0}, "runtime.maxConcurrentDownloads", "0 is too small; at least 1"),
+    ({"runtime.logLevel": "trace"}, "runtime.logLevel", "\"trace\" is not one of 'debug', 'info', 'warn', 'error'"),
+    ({"kubelet.maxPods": 1001}, "kubelet.maxPods", "1001 is too big; at most 1000"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("edits", "path", "text"), BAD)
+def test_a_bad_setting_is_refused_with_its_path_and_the_way_out(
+    edits: dict[str, object], path: str, text: str
+) -> None:
+    assert problems(lab(edits)) == [(path, text)]
+
+
+def test_a_certificate_may_be_indented_and_end_as_it_likes() -> None:
+    plain = certificate()
+    indented = "\n".join(f"  {line}\r" for line in plain.rstrip().splitlines())
+    made = planned(lab({"controlPlane.oidc": {**OIDC, "ca": indented}}))
+    oidc = made.spec.control_plane.oidc
+    assert oidc is not None
+    assert oidc.ca == plain
+
+
+PROVIDERS = [
+    ({}, []),
+    ({"groupsClaim": "groups", "groupsPrefix": "oidc:"}, []),
+    (
+        {"groupsClaim": "groups"},
+        [("controlPlane.oidc.groupsPrefix", "is missing: a group the provider calls system:masters may do everything; set one")],
+    ),
+    (
+        {"usernamePrefix": "-"},
+        [("controlPlane.oidc.usernamePrefix", "'-' lets the provider name users as the cluster's own (system:...); set a prefix")],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "warnings"), PROVIDERS)
+def test_names_a_provider_could_give_itself_are_warned_of(
+    more: dict[str, object], warnings: list[tuple[str, str]]
+) -> None:
+    assert list(planned(lab({"controlPlane.oidc": {**OIDC, **more}})).warnings) == warnings
+
+
+def test_a_store_with_its_secret_is_taken_and_told_to_the_members_without_it() -> None:
+    said = {"objectStore": {**STORE, "prefix": "a/b", "region": "auto", "prune": False}}
+    proxy = {"https": "http://proxy:3128", "noProxy": [".internal", "10.0.0.0/8"]}
+    plan = planned(lab({**GIVEN, "etcd.backup": said, "proxy": proxy}))
+    told = etcd_member.of_member(plan, plan.etcd[0])
+    assert {key: text for key, text in told.items() if key in phase_object_store.VALUES} == {
+        "BACKUP_STORE": "https://s3.example.com/acme/a/b",
+        "BACKUP_REGION": "auto",
+        "BACKUP_ACCESS_KEY": "AKIAEXAMPLE",
+        "BACKUP_CA": "0",
+        "BACKUP_PRUNE": "0",
+        "BACKUP_PROXY": "http://proxy:3128",
+    }
+    told = etcd_member.of_member(planned(lab()), plan.etcd[0])
+    assert {key: told[key] for key in phase_object_store.VALUES if key in told} == {
+        "BACKUP_STORE": ""
+    }
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "through"),
+    [
+        ("https://s3.internal", None),
+        ("https://10.1.2.3:9000", None),
+        ("https://11.1.2.3:9000", "http://proxy:3128"),
+        ("https://notinternal", "http://proxy:3128"),
+        ("http://s3.example.com", None),
+    ],
+)
+def test_a_store_is_reached_by_the_proxy_of_the_nodes(endpoint: str, through: str | None) -> None:
+    proxy = {"https": "http://proxy:3128", "noProxy": [".internal", "10.0.0.0/8"]}
+    said = {"objectStore": {**STORE, "endpoint": endpoint}}
+    plan = planned(lab({**GIVEN, "etcd.backup": said, "proxy": proxy}))
+    assert etcd_member.of_member(plan, plan.etcd[0])["BACKUP_PROXY"] == (through or "")
+
+
+@pytest.mark.parametrize("secret", ["", "two words", "line\nbreak", "\u00fcml", "x" * 257])
+def test_what_can_be_no_secret_is_refused_and_not_shown(secret: str) -> None:
+    [(path, text)] = check_object_store.unusable(secret)
+    assert path == "backupSecretKey"
+    assert not secret or secret not in text
+    assert check_object_store.unusable('se/cr"e\\t+=') == []
+
+
+def test_a_bundle_of_cas_is_too_much_for_one_command() -> None:
+    ca = 5 * certificate()
+    said = {"objectStore": {**STORE, "ca": ca}}
+    [(path, text)] = problems(lab({**GIVEN, "etcd.backup": said}))
+    assert path == f"{STORE_PATH}.ca"
+    assert text.startswith(f"has {len(ca)} bytes, 2048 at most")

@@ -1,0 +1,50 @@
+"""The operator's kubeconfig."""
+
+from __future__ import annotations
+
+import base64
+
+import yaml
+
+from stacks.cluster.plan import Plan
+from stacks.render.kubeconfig import admin
+from tests.unit.render.examples import adopted, lab
+
+
+def _contexts(plan: Plan) -> tuple[str, dict[str, str]]:
+    """(current context, context -> URL)."""
+    parsed = yaml.safe_load(admin(plan, "CA", "CERT", "KEY"))
+    servers = {each["name"]: each["cluster"]["server"] for each in parsed["clusters"]}
+    contexts = {each["name"]: servers[each["context"]["cluster"]] for each in parsed["contexts"]}
+    return parsed["current-context"], contexts
+
+
+def test_the_endpoint_comes_first_then_each_master() -> None:
+    assert _contexts(adopted()) == (
+        "prod",
+        {
+            "prod": "https://api.prod.example.com:6443",
+            "prod-master-1": "https://192.0.2.21:6443",
+            "prod-master-2": "https://192.0.2.22:6443",
+        },
+    )
+
+
+def test_without_endpoint_the_first_master_is_current() -> None:
+    current, contexts = _contexts(lab())
+    assert current == "dev-master-1"
+    assert list(contexts) == ["dev-master-1", "dev-master-2", "dev-master-3"]
+
+
+def test_a_port_of_the_endpoint_is_kept() -> None:
+    cluster = {"name": "prod", "kubernetes": "1.36.3", "endpoint": "10.9.9.9:443"}
+    assert _contexts(adopted(cluster=cluster))[1]["prod"] == "https://10.9.9.9:443"
+
+
+def test_certificates_and_key_are_whole() -> None:
+    parsed = yaml.safe_load(admin(lab(), "ca\npem\n", "cert\n", "key\n"))
+    user = parsed["users"][0]["user"]
+    assert base64.b64decode(user["client-certificate-data"]) == b"cert\n"
+    assert base64.b64decode(user["client-key-data"]) == b"key\n"
+    for each in parsed["clusters"]:
+        assert base64.b64decode(each["cluster"]["certificate-authority-data"]) == b"ca\npem\n"
