@@ -13,10 +13,16 @@ etcd_account() {
   put 644 "$STATE/etcd.account" <<<"made by kube-ha" # a wipe takes it away again
 }
 
+open_port() { timeout 3 bash -c "</dev/tcp/$1/$2" 2>/dev/null; }
 etcdctl_at() { # etcdctl_at ADDRESS[:PORT] ARGUMENT...
   local at=$1
   if [[ $at != *:* ]]; then at+=:2379; fi
   shift
+  # The port first: where nobody listens, etcdctl would try for its whole time.
+  if ! open_port "${at%:*}" "${at##*:}"; then
+    echo "nobody listens at $at" >&2
+    return 1
+  fi
   timeout 20 etcdctl --endpoints "https://$at" --cacert "$PKI/ca.crt" --cert "$PKI/client.crt" --key "$PKI/client.key" --dial-timeout 2s --command-timeout 8s "$@"
 }
 
@@ -25,16 +31,7 @@ field() { awk -F' : ' -v key="\"$1\"" '$1 == key && !seen++ {gsub(/"/, "", $2); 
 
 # answers ADDRESS[:PORT]: this very member has data to give with a quorum behind it (a linearizable read). `endpoint health` would say no of every
 # member as soon as one has an alarm, and an alarm must stand in the way of nothing that could end it: alarms are told apart from this.
-answers() {
-  local host=${1%:*} port=2379
-  if [[ $1 == *:* ]]; then port=${1##*:}; fi
-  # The port first: where nobody listens, etcdctl would try for its whole time.
-  if ! open_port "$host" "$port"; then
-    echo "nobody listens at $host:$port"
-    return 1
-  fi
-  etcdctl_at "$1" get "$IDENTITY_KEY" --keys-only
-}
+answers() { etcdctl_at "$1" get "$IDENTITY_KEY" --keys-only; }
 
 # alarms_at ADDRESS: what is wrong with the store, a line each: "NOSPACE master-1".
 alarms_at() {
@@ -82,8 +79,6 @@ end_nospace() { # end_nospace ADDRESS
   changes=$((changes + 1))
   log "etcd has room again: alarm NOSPACE is ended, and takes writes"
 }
-
-open_port() { timeout 3 bash -c "</dev/tcp/$1/$2" 2>/dev/null; }
 
 # etcd ends a snapshot with the SHA-256 of what comes before. `snapshot status` does not look at it: a file that was cut off may well pass there.
 is_whole() { # is_whole FILE

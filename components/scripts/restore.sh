@@ -53,7 +53,7 @@ look() {
     read -r is epoch _ < <(identity_at "$ADDRESS") || is=""
     if [[ -n $is ]]; then say serving "$is" "$epoch"; fi
   fi
-  if ((ready)) && open_port "$ADDRESS" 2379 && etcdctl_at "$ADDRESS" member list >/dev/null 2>&1; then quorum=1; fi
+  if ((ready)) && etcdctl_at "$ADDRESS" member list >/dev/null 2>&1; then quorum=1; fi
   say owner "$(held "$STATE/owner")"
   say ready "$ready"
   say data "$data"

@@ -36,7 +36,7 @@ own_backups() {
 quorum_at() {
   local member address
   for address in "$ADDRESS" $(for member in $MEMBERS; do printf '%s\n' "${member#*=}"; done); do
-    if open_port "$address" 2379 && etcdctl_at "$address" member list >/dev/null 2>&1; then
+    if etcdctl_at "$address" member list >/dev/null 2>&1; then
       printf '%s\n' "$address"
       return
     fi

@@ -19,6 +19,7 @@ etcdctl_at() {
   local address=${1/127.0.0.1/$ADDRESS} pki=$ROOT/etc/kube-ha/etcd
   shift
   if [[ $address != *:* ]]; then address+=:2379; fi
+  open_port "${address%:*}" "${address##*:}" || return 1
   timeout 12 etcdctl --endpoints "https://$address" --cacert "$pki/ca.crt" --cert "$pki/client.crt" --key "$pki/client.key" --dial-timeout 2s --command-timeout 5s "$@"
 }
 open_port() { timeout 3 bash -c "</dev/tcp/${1/127.0.0.1/$ADDRESS}/$2" 2>/dev/null; }

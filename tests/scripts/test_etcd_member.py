@@ -23,7 +23,8 @@ VALUES = {
     "ETCD_ENV": "ETCD_NAME=master-1",
     "ETCD_UNIT": "[Service]",
 }
-FILES = "DATA=$PWD/data BOOTSTRAP_ENV=$PWD/bootstrap.env"
+# The stub of etcdctl says who answers.
+FILES = "DATA=$PWD/data BOOTSTRAP_ENV=$PWD/bootstrap.env; open_port() { :; }"
 
 
 def row(number: int, state: str, name: str, address: str, *, learner: bool = False) -> str:
@@ -253,9 +254,6 @@ THREE = [
 ]
 
 
-LISTENING = "open_port() { :; }"
-
-
 def voters(shell: Shell, rows: list[str], *, healthy: tuple[str, ...], leader: bool = True) -> None:
     """A cluster as seen by this member, in which those at the given addresses are healthy."""
     (shell.folder / "rows").write_text("".join(line + "\n" for line in rows))
@@ -278,16 +276,14 @@ esac""",
 
 def test_a_restart_that_would_cost_the_quorum_is_refused(shell: Shell) -> None:
     voters(shell, THREE, healthy=(SECOND,))
-    out = shell.run(
-        f"{FILES}; {LISTENING}; before_restart", phase="etcd-member", values=VALUES, fails=True
-    )
+    out = shell.run(f"{FILES}; before_restart", phase="etcd-member", values=VALUES, fails=True)
     assert "only 1 of the other 2 voters answer" in out
 
 
 def test_a_restart_hands_the_leadership_over_first(shell: Shell) -> None:
     voters(shell, THREE, healthy=(SECOND, THIRD))
     shell.stub("sleep")
-    shell.run(f"{FILES}; {LISTENING}; before_restart", phase="etcd-member", values=VALUES)
+    shell.run(f"{FILES}; before_restart", phase="etcd-member", values=VALUES)
     moved, rest = shell.calls[-2:]
     # All 64 bits of it: the awk of Debian knows 32.
     assert moved.endswith("move-leader cdf818194e3a8c32")
@@ -298,7 +294,7 @@ def test_a_restart_hands_the_leadership_over_first(shell: Shell) -> None:
 def test_a_follower_restarts_at_once(shell: Shell) -> None:
     voters(shell, THREE, healthy=(SECOND, THIRD), leader=False)
     shell.stub("sleep")
-    shell.run(f"{FILES}; {LISTENING}; before_restart", phase="etcd-member", values=VALUES)
+    shell.run(f"{FILES}; before_restart", phase="etcd-member", values=VALUES)
     assert "sleep 2" not in shell.calls
 
 
@@ -318,7 +314,7 @@ def test_the_api_server_beside_it_drains_before_a_restart_and_comes_back_after_i
     manifest.parent.mkdir(parents=True)
     manifest.write_text("kind: Pod\n")
     voters(shell, THREE, healthy=(SECOND, THIRD))
-    shell.run(f"{FILES}; {LISTENING}{ASIDE} before_restart", phase="etcd-member", values=VALUES)
+    shell.run(f"{FILES}{ASIDE} before_restart", phase="etcd-member", values=VALUES)
     assert not manifest.exists()
     closed, ended, moved = (
         next(n for n, call in enumerate(shell.calls) if word in call)
@@ -390,8 +386,8 @@ def test_a_decommissioned_member_comes_back_as_a_new_one(shell: Shell) -> None:
     Machine(shell).make()
     shell.run("main", phase="decommission")
     members(shell, THREE[1])
-    code = "BOOTSTRAP_ENV=$PWD/bootstrap.env; set_aside_foreign; etcd_has_data || echo none"
-    out = shell.run(f"DATA=$HOME_DIR/etcd; {code}", phase="etcd-member", values=VALUES)
+    code = "DATA=$HOME_DIR/etcd; set_aside_foreign; etcd_has_data || echo none"
+    out = shell.run(f"{FILES}; {code}", phase="etcd-member", values=VALUES)
     assert out.endswith("none\n")
     assert (shell.folder / "home/etcd.removed/member/wal/0.wal").exists()
     shell.run(f"{FILES}; add_learner {SECOND}", phase="etcd-member", values=VALUES)
@@ -433,3 +429,11 @@ def test_a_text_that_may_found_a_cluster_founds_none_when_its_time_is_over(
     assert ("founding the etcd cluster" in out) == founds
     if not founds:
         assert "a new, empty cluster is never made" in out
+
+
+def test_where_nobody_listens_etcdctl_does_not_try_for_its_whole_time(shell: Shell) -> None:
+    shell.stub("etcdctl")
+    code = f"etcdctl_at {SECOND} member list || echo refused; answers {SECOND} || echo refused; identities"
+    out = shell.run(code, phase="etcd-member", values=VALUES)
+    assert out.splitlines() == [f"nobody listens at {SECOND}:2379", "refused"] * 2
+    assert shell.calls == []

@@ -175,7 +175,7 @@ printf '"Key" : "/kube-ha/epoch"\n"Value" : "1795312345"\n'""",
     )
     shell.state.mkdir(parents=True)
     (shell.state / "etcd.refused").write_text("empty 1795312000 0 there is no data\n")
-    assert asked(shell, "whose_data") == [
+    assert asked(shell, "open_port() { :; }; whose_data") == [
         ["etcd-identity", "14841639068965178418 1795312345 ours"],
         ["etcd-refused", "empty 1795312000 0 there is no data"],
     ]

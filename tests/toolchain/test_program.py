@@ -139,7 +139,10 @@ def test_a_failed_update_is_tried_again_without_an_edit(project: Project) -> Non
 
 def test_a_failed_create_is_not_in_the_state(project: Project) -> None:
     assert project.up(KUBE_HA_FAULTS="fail:node").code != 0
-    assert project.changes() == {"node": "create", "gate": "create"}
+    changes = project.changes()
+    assert changes["node"] == changes["gate"] == "create"
+    # The engine stops at a failure: what does not wait for the node is there or not, by how far it was.
+    assert changes.keys() - {"node", "gate"} <= {"secret", "ca"}
     project.up().succeeded()
     assert _ran(project) == ["one"]
 
