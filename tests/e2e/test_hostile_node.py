@@ -53,11 +53,10 @@ def stack() -> Iterator[Stack]:
 @pytest.fixture(scope="module")
 def cluster(stack: Stack) -> Stack:
     stack.up()
-    worker = stack.node("worker-2")
-    worker.put("/run/forge", _FORGE)
-    worker.run(
-        "systemd-run -q --collect --unit forge bash /run/forge; sleep 3; systemctl is-active forge"
-    )
+    for node, name, text in (("worker-2", "forge", _FORGE), ("master-1", "write", _WRITE)):
+        stack.node(node).put(f"/run/{name}", text)
+        start = f"systemd-run -q --collect --unit {name} bash /run/{name}"
+        stack.node(node).run(f"{start}; sleep 3; systemctl is-active {name}")
     watch = (
         "get nodes -w -o jsonpath='{.metadata.name} {.spec.unschedulable}{\"\\n\"}' >/run/watched"
     )
@@ -124,5 +123,5 @@ def test_a_worker_that_leaves_is_the_only_one_that_goes(cluster: Stack) -> None:
 
 def test_second_up_changes_nothing(cluster: Stack) -> None:
     cluster.node("worker-2").run("systemctl stop forge")
-    cluster.node("master-1").run("pkill -f [/]run/write")
+    cluster.node("master-1").run("systemctl stop write")
     assert_up_changes_nothing(cluster)
