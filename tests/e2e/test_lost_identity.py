@@ -12,6 +12,7 @@ from tests.e2e.assertions import assert_up_changes_nothing
 from tests.e2e.stack import Stack
 
 PEM = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+LABEL = {"example.com/x": "y"}
 KNOWN = ("-n", "kube-system", "get", "configmap", "kube-ha-credentials", "-o", "json")
 
 
@@ -30,12 +31,23 @@ def stolen(stack: Stack) -> str:
 
 def written_by(stack: Stack, identity: str) -> str:
     """What the API says when somebody writes to Node worker-2 with this certificate and key."""
-    stack.node("master-1").put("/root/stolen.pem", identity)
-    return stack.node("master-1").run(
-        "curl -sS --max-time 10 --cacert /etc/kubernetes/pki/ca.crt --cert /root/stolen.pem -X PATCH "
-        "-H 'Content-Type: application/merge-patch+json' "
-        """-d '{"metadata":{"labels":{"example.com/x":"y"}}}' """
-        "https://127.0.0.1:3446/api/v1/nodes/worker-2; rm /root/stolen.pem"
+    return _asked(stack, identity, "PATCH", "/worker-2", {"metadata": {"labels": LABEL}})
+
+
+def registered_by(stack: Stack, identity: str) -> str:
+    """The same of a kubelet that registers that Node: while there is none, nobody is asked about a write to it."""
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker-2", "labels": LABEL}}
+    return _asked(stack, identity, "POST", "", node)
+
+
+def _asked(stack: Stack, identity: str, verb: str, path: str, body: dict[str, object]) -> str:
+    master, kind = stack.node("master-1"), "merge-patch+json" if verb == "PATCH" else "json"
+    master.put("/root/stolen.pem", identity)
+    master.put("/root/body", json.dumps(body))
+    return master.run(
+        "curl -sS --max-time 10 --cacert /etc/kubernetes/pki/ca.crt --cert /root/stolen.pem "
+        f"-X {verb} -H 'Content-Type: application/{kind}' -d @/root/body "
+        f"https://127.0.0.1:3446/api/v1/nodes{path}; rm /root/stolen.pem /root/body"
     )
 
 
@@ -47,11 +59,11 @@ def test_nothing_is_taken_of_it_when_no_line_names_it_any_more(stack: Stack, sto
     stack.node("worker-2").kill()
     stack.set_nodes({"worker-2": {"state": "lost"}})
     stack.up()
-    assert "declared lost or compromised" in written_by(stack, stolen)
+    assert "declared lost or compromised" in registered_by(stack, stolen)
     stack.set_nodes({})
     stack.edit("pools.worker.count", 1)
     stack.up()
-    assert "declared lost or compromised" in written_by(stack, stolen)
+    assert "declared lost or compromised" in registered_by(stack, stolen)
 
 
 def test_a_new_machine_of_that_name_is_taken_and_the_old_one_is_not(
