@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -40,7 +40,7 @@ def registered_by(stack: Stack, identity: str) -> str:
     return _asked(stack, identity, "POST", "", node)
 
 
-def _asked(stack: Stack, identity: str, verb: str, path: str, body: dict[str, object]) -> str:
+def _asked(stack: Stack, identity: str, verb: str, path: str, body: Mapping[str, object]) -> str:
     master, kind = stack.node("master-1"), "merge-patch+json" if verb == "PATCH" else "json"
     master.put("/root/stolen.pem", identity)
     master.put("/root/body", json.dumps(body))
