@@ -18,7 +18,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 # Files whose tests take minutes, the longest first: a tier is as long as what begins last.
 _LONG = (
-    *("test_restore.py", "test_etcd_identity.py", "test_phases.py", "test_old_members.py"),
+    *("test_restore.py", "test_etcd_identity.py", "test_etcd_power_cuts.py", "test_phases.py"),
+    *("test_old_members.py", "test_snapshot.py"),
     *("test_api_name.py", "test_day_2.py", "test_clouds.py"),
     *(
         "test_aws_calls.py",

@@ -28,6 +28,15 @@ def shell(tmp_path: Path) -> Shell:
 
 
 @pytest.fixture
+def members(tmp_path: Path) -> Iterator[Members]:
+    found = Members(tmp_path / "machines")
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+@pytest.fixture
 def three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     """Three members that hold /registry/a = written."""
     monkeypatch.chdir(tmp_path)

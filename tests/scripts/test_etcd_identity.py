@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.fuzz.dice import Dice
-from tests.scripts.real_etcd import CLUSTER_ID, Member, Members
-from tests.scripts.restores import JOIN
+from tests.scripts.lost_data import (
+    ALL,
+    LOCAL,
+    MANIFEST,
+    begin,
+    impostor,
+    join,
+    lose_data,
+    run,
+    serves,
+    voters,
+)
+from tests.scripts.real_etcd import CLUSTER_ID, Members
 from tests.scripts.shell import Shell
 
-ASKING = JOIN.partition("settle()")[0]  # etcdctl as the members of this computer are reached
-MANIFEST = "etc/kubernetes/manifests/kube-apiserver.yaml"
-LOCAL = "spec:\n  - --etcd-servers=https://127.0.0.1:2379\n  - --v=2\n"
 MARK = f"kube-ha-cluster:dev:{CLUSTER_ID};"
-
-
-@pytest.fixture
-def members(tmp_path: Path) -> Iterator[Members]:
-    found = Members(tmp_path / "machines")
-    try:
-        yield found
-    finally:
-        found.stop()
 
 
 @pytest.fixture
@@ -34,55 +30,6 @@ def three(members: Members) -> Members:
     """Three members that hold /registry/a = written, each with an API server beside it."""
     begin(members)
     return members
-
-
-def begin(members: Members, *, proved: bool = True) -> None:
-    members.start(proved=proved)
-    members.put(members[1], {"/registry/a": "written"})
-    for member in members.all.values():
-        manifest = member.shell.root / MANIFEST
-        manifest.parent.mkdir(parents=True)
-        manifest.write_text(LOCAL)
-
-
-def run(members: Members, member: Member, code: str, *, fails: bool = False, **values: str) -> str:
-    given = {"MEMBERS": members.words, "BOOTSTRAP": "0", **values}
-    return member.run("etcd-member", f"{ASKING}{code}", fails=fails, **given)
-
-
-def join(members: Members, member: Member) -> str:
-    """Phase etcd-member, but for its files and its timers."""
-    return run(members, member, JOIN.removeprefix(ASKING))
-
-
-def lose_data(member: Member) -> None:
-    """Its disk is another one, and blank."""
-    member.kill()
-    shutil.rmtree(member.data, ignore_errors=True)
-    (member.data / "lost+found").mkdir(parents=True)
-
-
-def impostor(members: Members, member: Member) -> None:
-    """An etcd without data that founded a cluster by itself, as versions before this one let it."""
-    lose_data(member)
-    (member.shell.state / "etcd.cluster").unlink(missing_ok=True)
-    alone = f"ETCD_INITIAL_CLUSTER={member.name}=https://{member.address}:2380\n"
-    (member.pki / "bootstrap.env").write_text(f"{alone}ETCD_INITIAL_CLUSTER_STATE=new\n")
-    assert member.boot()
-    members.wait_healthy(member)
-    (member.pki / "bootstrap.env").unlink()
-
-
-def serves(members: Members, member: Member) -> bool:
-    return members.ask(member, "get", "/registry/a", "--consistency=s").returncode == 0
-
-
-def voters(members: Members, member: Member) -> list[str]:
-    rows = members.answer(member, "member", "list", "-w", "simple").splitlines()
-    return sorted(row.split(", ")[2] for row in rows if row.endswith(", false"))
-
-
-ALL = ["master-1", "master-2", "master-3"]
 
 
 @pytest.mark.parametrize("number", [1, 3])
@@ -216,57 +163,6 @@ def test_data_of_another_cluster_does_not_serve_where_it_was_put(three: Members)
     join(three, member)
     assert voters(three, three[1]) == ALL
     assert three.get(member, "/registry/a") == "written"
-
-
-CUTS = {
-    "etcd has stopped": 'rm() { if [[ $* == *bootstrap.env* ]]; then cut; fi; command rm "$@"; }',
-    "before the data is aside": "set_aside_etcd() { cut; }",
-    "the data is half aside": 'mv() { if [[ $1 == */member ]]; then cut; fi; command mv "$@"; }',
-    "the data is aside": "join_or_found() { cut; }",
-    "the entry is not added": "added() { cut; }",
-    "the entry is added": 'added() { etcdctl_at "$1" member add "$NODE" --learner --peer-urls "$PEER_URL" >/dev/null; cut; }',
-    "it is not written down": "record_cluster() { cut; }",
-    "before it starts": "start_etcd() { cut; }",
-    "before it is promoted": "promote() { cut; }",
-    "before it is proved": "prove_cluster() { cut; }",
-}
-
-
-@pytest.mark.parametrize("cut", CUTS)
-def test_power_cut_between_setting_data_aside_and_joining(members: Members, cut: str) -> None:
-    """Wherever: at the boot after it no etcd serves but the cluster's, and the phase goes on."""
-    begin(members, proved=False)
-    first, false = members[1], members[2]
-    impostor(members, false)
-    hook = f"cut() {{ kill -9 $$ $BASHPID; }}; {CUTS[cut]}\n"
-    settle = "settle() { systemctl start etcd; }; before_restart() { :; }\n"
-    cut_off = f'{settle}{hook}become_member "$PKI/etcd.env"'
-    run(members, false, cut_off, fails=True)
-    false.kill()
-    false.boot()
-    if serves(members, false) and cut not in ("etcd has stopped", "before the data is aside"):
-        assert members.cluster_id(false) == members.cluster_id(first)
-    join(members, false)
-    assert voters(members, first) == ALL
-    assert members.get(false, "/registry/a") == "written"
-
-
-def test_a_lost_answer_to_the_adding_costs_nothing(three: Members) -> None:
-    member = three[2]
-    lose_data(member)
-    lost = """
-lost=""
-eval "really_$(declare -f etcdctl_at)"
-etcdctl_at() {
-  really_etcdctl_at "$@" || return
-  if [[ "$*" == *"member add"* && ! -f $STATE/lost ]]; then touch "$STATE/lost"; return 1; fi
-}
-"""
-    out = run(three, member, f"{lost}{JOIN.removeprefix(ASKING)}")
-    assert (member.shell.state / "lost").exists()
-    assert "lost incarnation" in out
-    assert out.count("removing the lost incarnation") == 1
-    assert voters(three, three[1]) == ALL
 
 
 def test_the_one_of_most_members_and_the_highest_epoch_is_ours(shell: Shell) -> None:
