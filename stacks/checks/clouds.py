@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network
 
-from stacks.checks import machine_types
+from stacks.checks import cloud_grants, machine_types
 from stacks.cluster import clouds, inventory, ports
 from stacks.cluster.inventory import Place
 from stacks.config.clouds import (
@@ -270,6 +270,9 @@ def _gcp(gcp: GcpSpec) -> Iterator[Problem]:
     if not GCP_MASKS[0] <= bits <= GCP_MASKS[1]:
         text = f"/{bits} does not fit; use /{GCP_MASKS[0]} to /{GCP_MASKS[1]}"
         yield Problem("machines.gcp.cidr", text)
+    yield from cloud_grants.problems(
+        "machines.gcp.serviceAccountRoles", gcp.service_account_roles, "role"
+    )
 
 
 def _aws(spec: Spec, aws: AwsSpec) -> Iterator[Problem]:
@@ -288,6 +291,7 @@ def _aws(spec: Spec, aws: AwsSpec) -> Iterator[Problem]:
         text = f"{image} is for one architecture, and pools have two; write owner/prefix"
         yield Problem("machines.aws.image", text)
     yield from _aws_ids(aws)
+    yield from cloud_grants.problems("machines.aws.policies", aws.policies, "policy")
     vpc = IPv4Network(aws.cidr)
     yield from _aws_masks("machines.aws.cidr", vpc)
     seen: list[tuple[str, IPv4Network]] = []

@@ -29,6 +29,16 @@ def settings(spec: Spec) -> CloudSpec | None:
     return spec.machines.aws if spec.machines.provider == "aws" else None
 
 
+def policy_name(arn: str) -> str:
+    """What a policy of the machines' role is called in the name of its resource."""
+    return arn.rpartition("/")[2].lower()
+
+
+def role_name(role: str) -> str:
+    """The same of a role of the machines' service account."""
+    return role.rpartition("/")[2].lower().replace(".", "-")
+
+
 def in_cloud(spec: Spec) -> bool:
     """Whether machines are made in a cloud, and so counted, not listed."""
     return spec.machines.provider in ("gcp", "aws")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pulumi_aws as aws
 from pulumi import ResourceOptions
 
-from stacks.cluster import cloud_machines
+from stacks.cluster import cloud_machines, clouds
 from stacks.cluster.plan import Plan
 
 _TRUST = {
@@ -37,7 +37,7 @@ def account(
     )
     for policy in policies:
         aws.iam.RolePolicyAttachment(
-            f"{name}-{policy.rpartition('/')[2].lower()}",
+            f"{name}-{clouds.policy_name(policy)}",
             role=role.name,
             policy_arn=policy,
             opts=opts,

@@ -262,7 +262,7 @@ class Gcp(ComponentResource):
         )
         for role in self._said.service_account_roles:
             gcp.projects.IAMMember(
-                f"{self._name}-account-{role.rpartition('/')[2].lower().replace('.', '-')}",
+                f"{self._name}-account-{clouds.role_name(role)}",
                 project=self._said.project,
                 role=role,
                 member=account.email.apply(lambda email: f"serviceAccount:{email}"),

@@ -172,6 +172,8 @@ def test_architecture_is_known_by_the_machine_type(name: str, arch: str) -> None
     assert clouds.arch(name) == arch
 
 
+ARN = "arn:aws:iam::aws:policy/ReadOnlyAccess"
+
 GCP_PROBLEMS = [
     ({"machines.gcp": GONE}, {"machines.gcp": "is missing; provider gcp needs it"}),
     ({"machines.gcp.project": GONE}, {"machines.gcp.project": "is missing"}),
@@ -193,6 +195,7 @@ GCP_PROBLEMS = [
     ({"machines.gcp.image": "ami-0123456789abcdef0"}, {"machines.gcp.image": "is no image of Google"}),
     ({"machines.gcp.image": "debian-cloud/debian-12"}, {"machines.gcp.image": "has no cloud-init"}),
     ({"machines.gcp.machineType": "m6i.large"}, {"machines.gcp.machineType": "m6i.large is no type of gcp"}),
+    ({"machines.gcp.serviceAccountRoles": ["roles/storage.admin", "roles/storage.admin"]}, {"machines.gcp.serviceAccountRoles[1]": "roles/storage.admin is there twice"}),
     ({"machines.gcp.serviceAccountRoles": ["editor"]}, {"machines.gcp.serviceAccountRoles[0]": "is no role"}),
     ({"machines.gcp.labels": {"Team": "a"}}, {"machines.gcp.labels.Team": "is no label of a cloud"}),
     ({"machines.gcp.apiLoadBalancer": "external"}, {"cluster.endpoint": "is needed as a name"}),
@@ -234,6 +237,8 @@ AWS_PROBLEMS = [
     ({"machines.aws.bastionImage": "amazon/al2023-ami-2023"}, {"machines.aws.bastionImage": "is for access tunnel, and access is bastion"}),
     ({**behind_tunnel("aws"), "machines/aws/subnets/eu-central-1a/publicCidr": GONE}, {"machines.aws.subnets.eu-central-1a.publicCidr": "stand in a public subnet"}),
     ({"machines.aws.machineType": "e2-standard-2"}, {"machines.aws.machineType": "is no type of aws"}),
+    ({"machines.aws.policies": [ARN, ARN]}, {"machines.aws.policies[1]": f"{ARN} is there twice"}),
+    ({"machines.aws.policies": [ARN, "arn:aws:iam::123456789012:policy/own/readonlyaccess"]}, {"machines.aws.policies[1]": "has the last word of machines.aws.policies[0]"}),
     ({"machines.aws.policies": ["AdministratorAccess"]}, {"machines.aws.policies[0]": "is no ARN of a policy"}),
     ({"machines.aws.image": "ami-0123456789abcdef0", "pools.worker.arch": "arm64", "pools.worker.machineType": "m7g.large"}, {"machines.aws.image": "is for one architecture"}),
     ({"pools.worker.zones": ["eu-central-1"]}, {"pools.worker.zones": "is no zone of region eu-central-1"}),
