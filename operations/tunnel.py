@@ -24,6 +24,7 @@ from operations.engine import stack
 from operations.engine.engine import StackError
 from stacks.cluster import clouds
 from stacks.cluster.plan import Plan
+from stacks.config.clouds import AwsSpec, GcpSpec
 
 _PAUSE_S = 5  # between two looks, and before a tunnel that ended begins again
 _LOOK_S = 120  # for one answer of the cloud
@@ -50,38 +51,42 @@ def way(plan: Plan) -> Way | None:
     if cloud is None or cloud.access != "tunnel":
         return None
     cluster = plan.spec.cluster.name
-    name, port = f"{cluster}-{clouds.bastion_name(cloud)}", cloud.tunnel_port
-    if plan.spec.machines.gcp is not None:
-        project = f"--project={plan.spec.machines.gcp.project}"
-        gcloud = ("gcloud", "compute")
-        wanted = f"name={name} AND labels.kube-ha-cluster={cluster} AND status=RUNNING"
-        return Way(
-            bastion=name,
-            port=port,
-            programs=(("gcloud", "https://cloud.google.com/sdk/docs/install"),),
-            log_in="gcloud auth login",
-            find=(
-                *(*gcloud, "instances", "list", project, "--quiet"),
-                *(f"--filter={wanted}", "--format=json(zone)"),
-            ),
-            read=_zones,
-            lead=(
-                *(*gcloud, "start-iap-tunnel", name, str(_SSH_PORT), project, "--quiet"),
-                f"--local-host-port={clouds.LOCAL}:{port}",
-            ),
-        )
-    region = f"--region={plan.spec.machines.aws.region}" if plan.spec.machines.aws else ""
+    name = f"{cluster}-{clouds.bastion_name(cloud)}"
+    if isinstance(cloud, GcpSpec):
+        return _by_iap(cloud, cluster, name)
+    return _by_ssm(cloud, cluster, name) if isinstance(cloud, AwsSpec) else None
+
+
+def _by_iap(gcp: GcpSpec, cluster: str, bastion: str) -> Way:
+    project, gcloud = f"--project={gcp.project}", ("gcloud", "compute")
+    wanted = f"name={bastion} AND labels.kube-ha-cluster={cluster} AND status=RUNNING"
     return Way(
-        bastion=name,
-        port=port,
+        bastion=bastion,
+        port=gcp.tunnel_port,
+        programs=(("gcloud", "https://cloud.google.com/sdk/docs/install"),),
+        log_in="gcloud auth login",
+        find=(
+            *(*gcloud, "instances", "list", project, "--quiet"),
+            *(f"--filter={wanted}", "--format=json(zone)"),
+        ),
+        read=_zones,
+        lead=(
+            *(*gcloud, "start-iap-tunnel", bastion, str(_SSH_PORT), project, "--quiet"),
+            f"--local-host-port={clouds.LOCAL}:{gcp.tunnel_port}",
+        ),
+    )
+
+
+def _by_ssm(aws: AwsSpec, cluster: str, bastion: str) -> Way:
+    region, docs = f"--region={aws.region}", "https://docs.aws.amazon.com"
+    return Way(
+        bastion=bastion,
+        port=aws.tunnel_port,
         programs=(
-            (
-                "aws",
-                "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html",
-            ),
+            ("aws", f"{docs}/cli/latest/userguide/getting-started-install.html"),
             (
                 "session-manager-plugin",
-                "https://docs.aws.amazon.com/systems-manager/latest/userguide/"
+                f"{docs}/systems-manager/latest/userguide/"
                 "session-manager-working-with-install-plugin.html",
             ),
         ),
@@ -89,14 +94,14 @@ def way(plan: Plan) -> Way | None:
         find=(
             *("aws", "ec2", "describe-instances", region, "--output=json"),
             *("--query=Reservations[].Instances[].InstanceId", "--filters"),
-            *(f"Name=tag:Name,Values={name}", f"Name=tag:kube-ha-cluster,Values={cluster}"),
+            *(f"Name=tag:Name,Values={bastion}", f"Name=tag:kube-ha-cluster,Values={cluster}"),
             "Name=instance-state-name,Values=running",
         ),
         read=lambda found: [f"--target={one}" for one in _listed(found)],
         lead=(
             *("aws", "ssm", "start-session", region),
             "--document-name=AWS-StartPortForwardingSession",
-            f"--parameters=portNumber={_SSH_PORT},localPortNumber={port}",
+            f"--parameters=portNumber={_SSH_PORT},localPortNumber={aws.tunnel_port}",
         ),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +16,7 @@ Group = Literal["machine", "control", "etcd", "master", "node", "bastion"]
 # dials out, and then itself: there nothing is let in.
 _IAP = "35.235.240.0/20"
 _VXLAN_PORT = 8472
-_SSH_PORT = 22
+_SSH, _API = (22, 22), (ports.API_PORT, ports.API_PORT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,54 +48,54 @@ def rules(plan: Plan, *, health_checks: tuple[str, ...] = ()) -> tuple[Rule, ...
 
     `health_checks`: networks that the provider's load balancer asks from.
     """
-    cloud = cloud_machines.of_plan(plan)
-    etcd = (ports.ETCD_CLIENT_PORT, ports.ETCD_PEER_PORT)
-    api, node_ports = (ports.API_PORT,) * 2, _node_ports(plan.spec)
-    ssh, vxlan = (_SSH_PORT,) * 2, (_VXLAN_PORT,) * 2
-    found = [
-        Rule(name="etcd", protocol="tcp", ports=etcd, to="etcd", groups=("etcd", "master")),
-        Rule(name="api", protocol="tcp", ports=api, to="master", groups=("node",)),
-        Rule(name="kubelet", protocol="tcp", ports=(10250,) * 2, to="node", groups=("master",)),
-        Rule(name="node-ports", protocol="tcp", ports=node_ports, to="node", groups=("node",)),
-        Rule(name="node-ports-udp", protocol="udp", ports=node_ports, to="node", groups=("node",)),
-        Rule(name="icmp", protocol="icmp", ports=None, to="machine", groups=("machine",)),
-        # Each machine's preflight sees whether it reaches masters and members, by this port.
-        Rule(name="ssh-peers", protocol="tcp", ports=ssh, to="control", groups=("machine",)),
-    ]
+    found = [*_between_machines(plan), *_of_ssh(plan), *_of_clients(plan)]
+    if health_checks and plan.balancer != "none":
+        found.append(
+            Rule(name="api-health", protocol="tcp", ports=_API, to="master", ranges=health_checks)
+        )
+    return tuple(sorted(found, key=lambda rule: rule.name))
+
+
+def _between_machines(plan: Plan) -> Iterator[Rule]:
+    etcd, client = (ports.ETCD_CLIENT_PORT, ports.ETCD_PEER_PORT), (ports.ETCD_CLIENT_PORT,) * 2
+    node_ports, vxlan = _node_ports(plan.spec), (_VXLAN_PORT,) * 2
+    yield Rule(name="etcd", protocol="tcp", ports=etcd, to="etcd", groups=("etcd", "master"))
+    yield Rule(name="api", protocol="tcp", ports=_API, to="master", groups=("node",))
+    yield Rule(name="kubelet", protocol="tcp", ports=(10250,) * 2, to="node", groups=("master",))
+    yield Rule(name="node-ports", protocol="tcp", ports=node_ports, to="node", groups=("node",))
+    yield Rule(name="node-ports-udp", protocol="udp", ports=node_ports, to="node", groups=("node",))
+    yield Rule(name="icmp", protocol="icmp", ports=None, to="machine", groups=("machine",))
+    # Each machine's preflight sees whether it reaches masters and members, by this port.
+    yield Rule(name="ssh-peers", protocol="tcp", ports=_SSH, to="control", groups=("machine",))
     if plan.spec.network.plugin == "flannel":
-        found.append(Rule(name="vxlan", protocol="udp", ports=vxlan, to="node", groups=("node",)))
+        yield Rule(name="vxlan", protocol="udp", ports=vxlan, to="node", groups=("node",))
     if plan.spec.front_doors.etcd is not None:
-        client = (ports.ETCD_CLIENT_PORT,) * 2
-        found.append(
-            Rule(name="etcd-door", protocol="tcp", ports=client, to="etcd", groups=("node",))
-        )
-    if clients := clouds.api_clients(cloud):
-        found.append(
-            Rule(name="api-clients", protocol="tcp", ports=api, to="master", ranges=clients)
-        )
+        yield Rule(name="etcd-door", protocol="tcp", ports=client, to="etcd", groups=("node",))
+
+
+def _of_ssh(plan: Plan) -> Iterator[Rule]:
+    cloud = cloud_machines.of_plan(plan)
     if cloud.access == "public":
-        found.append(
-            Rule(name="ssh", protocol="tcp", ports=ssh, to="machine", ranges=cloud.ssh_from)
-        )
-    else:
-        found.append(Rule(name="ssh", protocol="tcp", ports=ssh, to="machine", groups=("bastion",)))
+        yield Rule(name="ssh", protocol="tcp", ports=_SSH, to="machine", ranges=cloud.ssh_from)
+        return
+    yield Rule(name="ssh", protocol="tcp", ports=_SSH, to="machine", groups=("bastion",))
     outside_of = {"bastion": cloud.ssh_from}
     if plan.spec.machines.provider == "gcp":
         outside_of["tunnel"] = (_IAP,)
     if ranges := outside_of.get(cloud.access):
         name = f"ssh-{clouds.bastion_name(cloud)}"
-        found.append(Rule(name=name, protocol="tcp", ports=ssh, to="bastion", ranges=ranges))
-    if cloud.node_ports_from:
-        outside = cloud.node_ports_from
-        found += [
-            Rule(name=f"outside-{kind}", protocol=kind, ports=node_ports, to="node", ranges=outside)
-            for kind in ("tcp", "udp")
-        ]
-    if health_checks and plan.balancer != "none":
-        found.append(
-            Rule(name="api-health", protocol="tcp", ports=api, to="master", ranges=health_checks)
-        )
-    return tuple(sorted(found, key=lambda rule: rule.name))
+        yield Rule(name=name, protocol="tcp", ports=_SSH, to="bastion", ranges=ranges)
+
+
+def _of_clients(plan: Plan) -> Iterator[Rule]:
+    """From networks outside: of the API, and of Services by node ports."""
+    cloud, outside = cloud_machines.of_plan(plan), _node_ports(plan.spec)
+    if clients := clouds.api_clients(cloud):
+        yield Rule(name="api-clients", protocol="tcp", ports=_API, to="master", ranges=clients)
+    kinds: tuple[Literal["tcp", "udp"], ...] = ("tcp", "udp")
+    for kind in kinds if cloud.node_ports_from else ():
+        came = cloud.node_ports_from
+        yield Rule(name=f"outside-{kind}", protocol=kind, ports=outside, to="node", ranges=came)
 
 
 def _node_ports(spec: Spec) -> tuple[int, int]:

@@ -6,6 +6,9 @@ they renew. approve.sh does, on every master, as the user of this manifest, who 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Literal
+
 from stacks.cluster import clouds, serving_certificates
 from stacks.cluster.certificates import APPROVER
 from stacks.cluster.plan import Plan
@@ -18,7 +21,7 @@ from stacks.render.yaml_text import documents
 ADDRESSES = "kube-ha-addresses"
 JOINING = "kube-ha-joining"  # which names join, and until when; mint.sh writes it
 _SIGNERS = ["kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"]
-_NAME = "kube-ha-approver"
+_NAME, _RBAC = "kube-ha-approver", "rbac.authorization.k8s.io"
 
 
 def table(plan: Plan) -> str:
@@ -30,66 +33,52 @@ def table(plan: Plan) -> str:
 
 def manifest(plan: Plan) -> str:
     """Addresses of the wanted nodes, and what the approver may do."""
-    lines = table(plan)
-    role = cluster_role(
+    domain = clouds.inner_domain(plan.spec)
+    named = {"domain": domain} if domain else {}
+    reads: Document = {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "Role",
+        "metadata": meta(_NAME, "kube-system"),
+        "rules": [
+            _configmaps([ADDRESSES, JOINING, CREDENTIALS], "get"),
+            _configmaps([CREDENTIALS], "patch"),
+        ],
+    }
+    return documents(
+        config_map(ADDRESSES, "kube-system", {"addresses": f"{table(plan)}\n", **named}),
+        _may_approve(),
+        _binding("ClusterRole", meta(_NAME)),
+        reads,
+        _binding("Role", meta(_NAME, "kube-system")),
+    )
+
+
+def _may_approve() -> Document:
+    requests = "certificatesigningrequests"
+    certificates: dict[str, object] = {"apiGroups": ["certificates.k8s.io"]}
+    approves = {"resources": ["signers"], "resourceNames": _SIGNERS, "verbs": ["approve"]}
+    return cluster_role(
         _NAME,
         [
-            {
-                "apiGroups": ["certificates.k8s.io"],
-                "resources": ["certificatesigningrequests"],
-                "verbs": ["list", "watch"],
-            },
-            {
-                "apiGroups": ["certificates.k8s.io"],
-                "resources": ["certificatesigningrequests/approval"],
-                "verbs": ["patch"],
-            },
-            {
-                "apiGroups": ["certificates.k8s.io"],
-                "resources": ["signers"],
-                "resourceNames": _SIGNERS,
-                "verbs": ["approve"],
-            },
+            {**certificates, "resources": [requests], "verbs": ["list", "watch"]},
+            {**certificates, "resources": [f"{requests}/approval"], "verbs": ["patch"]},
+            {**certificates, **approves},
             # Whether one that wants to join is there already.
             {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
         ],
     )
-    rbac = "rbac.authorization.k8s.io"
-    reads: Document = {
-        "apiVersion": f"{rbac}/v1",
-        "kind": "Role",
-        "metadata": meta(_NAME, "kube-system"),
-        "rules": [
-            {
-                "apiGroups": [""],
-                "resources": ["configmaps"],
-                "resourceNames": [ADDRESSES, JOINING, CREDENTIALS],
-                "verbs": ["get"],
-            },
-            {
-                "apiGroups": [""],
-                "resources": ["configmaps"],
-                "resourceNames": [CREDENTIALS],
-                "verbs": ["patch"],
-            },
-        ],
+
+
+def _configmaps(names: list[str], verb: str) -> dict[str, object]:
+    what = {"apiGroups": [""], "resources": ["configmaps"]}
+    return {**what, "resourceNames": names, "verbs": [verb]}
+
+
+def _binding(kind: Literal["ClusterRole", "Role"], about: Mapping[str, object]) -> Document:
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": about,
+        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": _NAME},
+        "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": APPROVER}],
     }
-    user = {"apiGroup": rbac, "kind": "User", "name": APPROVER}
-    approves: Document = {
-        "apiVersion": f"{rbac}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": meta(_NAME),
-        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": _NAME},
-        "subjects": [user],
-    }
-    looks_up: Document = {
-        "apiVersion": f"{rbac}/v1",
-        "kind": "RoleBinding",
-        "metadata": meta(_NAME, "kube-system"),
-        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": _NAME},
-        "subjects": [user],
-    }
-    domain = clouds.inner_domain(plan.spec)
-    named = {"domain": domain} if domain else {}
-    known = config_map(ADDRESSES, "kube-system", {"addresses": f"{lines}\n", **named})
-    return documents(known, role, approves, reads, looks_up)

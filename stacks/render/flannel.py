@@ -135,8 +135,10 @@ def _rights() -> list[Document]:
     ]
 
 
+_OWN_FILES = [mount("run", "/run/flannel"), mount("cni", "/etc/cni/net.d")]
+
+
 def _pod(image: str, run: str) -> Document:
-    own_files = [mount("run", "/run/flannel"), mount("cni", "/etc/cni/net.d")]
     return {
         "hostNetwork": True,
         "securityContext": SECCOMP,
@@ -150,41 +152,43 @@ def _pod(image: str, run: str) -> Document:
                 "image": image,
                 "command": ["/bin/sh", "-c", _FORGET],
                 "securityContext": {**_rights_of_root(), "readOnlyRootFilesystem": True},
-                "volumeMounts": own_files,
+                "volumeMounts": _OWN_FILES,
             }
         ],
-        "containers": [
-            {
-                "name": "flanneld",
-                "image": image,
-                # The word after the script is its $0.
-                "command": ["/bin/sh", "-c", run, "flanneld"],
-                # The address by which other nodes know this one, on whichever interface it is.
-                "args": ["--ip-masq", "--kube-subnet-mgr", "--iface=$(NODE_ADDRESS)"],
-                "env": [
-                    *LOCAL_API,
-                    field("NODE_NAME", "spec.nodeName"),
-                    field("NODE_ADDRESS", "status.hostIP"),
-                ],
-                "readinessProbe": {
-                    "exec": {"command": ["test", "-s", "/etc/cni/net.d/10-kube-ha.conflist"]},
-                    "periodSeconds": 2,
-                },
-                "resources": requests("20m", "40Mi"),
-                # Its iptables writes into the root file system which kind of rules the machine has.
-                "securityContext": _rights_of_root("NET_ADMIN", "NET_RAW"),
-                "volumeMounts": [
-                    *own_files,
-                    mount("config", "/etc/kube-flannel", read_only=True),
-                    mount("xtables-lock", "/run/xtables.lock"),
-                ],
-            }
-        ],
+        "containers": [_flanneld(image, run)],
         "volumes": [
             host_path("run", "/run/flannel", "DirectoryOrCreate"),
             host_path("cni", "/etc/cni/net.d", "DirectoryOrCreate"),
             host_path("xtables-lock", "/run/xtables.lock", "FileOrCreate"),
             {"name": "config", "configMap": {"name": _NAME}},
+        ],
+    }
+
+
+def _flanneld(image: str, run: str) -> Document:
+    return {
+        "name": "flanneld",
+        "image": image,
+        # The word after the script is its $0.
+        "command": ["/bin/sh", "-c", run, "flanneld"],
+        # The address by which other nodes know this one, on whichever interface it is.
+        "args": ["--ip-masq", "--kube-subnet-mgr", "--iface=$(NODE_ADDRESS)"],
+        "env": [
+            *LOCAL_API,
+            field("NODE_NAME", "spec.nodeName"),
+            field("NODE_ADDRESS", "status.hostIP"),
+        ],
+        "readinessProbe": {
+            "exec": {"command": ["test", "-s", "/etc/cni/net.d/10-kube-ha.conflist"]},
+            "periodSeconds": 2,
+        },
+        "resources": requests("20m", "40Mi"),
+        # Its iptables writes into the root file system which kind of rules the machine has.
+        "securityContext": _rights_of_root("NET_ADMIN", "NET_RAW"),
+        "volumeMounts": [
+            *_OWN_FILES,
+            mount("config", "/etc/kube-flannel", read_only=True),
+            mount("xtables-lock", "/run/xtables.lock"),
         ],
     }
 
