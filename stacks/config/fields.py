@@ -17,6 +17,13 @@ from stacks.config import (
 )
 
 Role = Literal["etcd", "master", "worker", "loadbalancer"]
+# As kubeadm calls it; read as the role that it is.
+CONTROL_PLANE = "control-plane"
+RoleName = Annotated[
+    Role,
+    BeforeValidator(lambda said: "master" if said == CONTROL_PLANE else said),
+    WithJsonSchema({"type": "string", "enum": [*get_args(Role), CONTROL_PLANE]}),
+]
 Arch = Literal["amd64", "arm64"]
 GivenUp = Literal["lost", "compromised"]  # never dialled again, and refused
 NodeState = Literal["active", "maintenance", "decommissioned", GivenUp, "removed"]

@@ -19,7 +19,7 @@ from stacks.config.fields import (
     LabelValue,
     NodeState,
     Port,
-    Role,
+    RoleName,
     Section,
     User,
     Zone,
@@ -44,7 +44,9 @@ class HostSpec(Section):
 
 
 class PoolSpec(Section):
-    roles: tuple[Role, ...] = Field(description="what machines of the pool do")
+    roles: tuple[RoleName, ...] = Field(
+        description="what machines of the pool do; control-plane is another word for master"
+    )
     count: Annotated[int, Field(ge=0, le=5000)] | None = Field(
         None, description="lab, gcp, aws: machines <pool>-1 to <pool>-<count>"
     )

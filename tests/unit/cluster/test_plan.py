@@ -49,6 +49,11 @@ def test_roles_decide_who_is_what() -> None:
     assert planned(lab()).etcd_stacked
 
 
+def test_control_plane_is_another_word_for_master() -> None:
+    said = lab({"pools.master.roles": ["etcd", "control-plane"]})
+    assert planned(said) == planned(lab({"pools.master.roles": ["etcd", "master"]}))
+
+
 def test_masters_are_stacked_only_if_each_has_its_own_member() -> None:
     assert planned(lab({"pools.etcd": {"roles": ["etcd"], "count": 2}})).etcd_stacked
     more = lab({"pools.bare": {"roles": ["master"], "count": 1, "addressOffset": 20}})
