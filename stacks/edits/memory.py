@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 
-from stacks.cluster import digests, fence
+from stacks.cluster import clouds, digests, fence
 from stacks.cluster.plan import Node, Plan
 from stacks.cluster.resolve import plan
 from stacks.cluster.user_addons import Addon, KubernetesObject
@@ -217,6 +217,8 @@ def read(previous: Mapping[str, object]) -> Memory:
             said = dataclasses.replace(said, fenced=fenced)
     except ValueError as error:
         raise UnreadableMemoryError(str(error)) from None
+    if clouds.in_cloud(said.spec) and clouds.settings(said.spec) is None:
+        raise UnreadableMemoryError(f"machines.{said.spec.machines.provider} is not in its config")
     return Memory(
         kubernetes=said.versions.kubernetes,
         fixed=_compared(fixed(said), config),

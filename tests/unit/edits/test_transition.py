@@ -9,7 +9,7 @@ import pytest
 from stacks.edits import memory
 from stacks.edits.memory import fingerprint
 from stacks.edits.transition import TransitionError, check, remembered
-from tests.unit.configs import adopted, edited, host, host_key, lab, planned
+from tests.unit.configs import adopted, aws, edited, gcp, host, host_key, lab, planned
 
 WORKERS_9 = {"pools.worker.count": 9}
 LAB_5 = {"pools.master.count": 5}
@@ -317,6 +317,17 @@ def test_a_memory_that_cannot_be_read_stops_everything(old: dict[str, object], w
     text = f"what the stack remembers of its last success cannot be read ({what})"
     expected = f"{text}; run the version of this program that made it"
     assert caught.value.problems == (("config", expected),)
+
+
+@pytest.mark.parametrize(("provider", "config"), [("gcp", gcp()), ("aws", aws())])
+def test_a_memory_of_a_cloud_without_its_section_cannot_be_read(
+    provider: str, config: dict[str, object]
+) -> None:
+    old = json.loads(json.dumps(memory.of(planned(config))))
+    del old["config"]["machines"][provider]
+    with pytest.raises(TransitionError) as caught:
+        remembered(old)
+    assert f"machines.{provider} is not in its config" in caught.value.problems[0][1]
 
 
 def test_memory_is_plain_and_small() -> None:
