@@ -55,7 +55,9 @@ def test_decommissioned_leaves_in_order_and_keeps_its_machine(stack: Stack) -> N
     assert machine.run("ls /etc/kubernetes/kubelet.conf 2>/dev/null || true") == ""
     assert machine.run("ls /var/lib/containerd").strip()
     stack.settled()
-    assert {name: stack.node(name).processes() for name in others} == others
+    # What ran there runs on; pods that were evicted, of CoreDNS say, may have come to it.
+    for name, processes in others.items():
+        assert processes.items() <= stack.node(name).processes().items(), name
     assert stack.up().changes == {}
 
     stack.set_nodes({})
