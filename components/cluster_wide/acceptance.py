@@ -14,7 +14,7 @@ from pulumi import ComponentResource, Output, Resource, ResourceOptions
 from components.access import endpoint_check
 from components.cluster_wide import node_list
 from components.machines.api_door import ApiDoor
-from components.ssh.commands import Identity, Machine, after, attempt, converge
+from components.ssh.commands import Identity, Machine, after, converge, stamp
 from stacks.cluster import api_record, clouds, digests
 from stacks.cluster.plan import Plan
 from stacks.phases import scripts
@@ -46,12 +46,11 @@ class Acceptance(ComponentResource):
         super().__init__("kube-ha:index:Acceptance", name, None, opts)
         # Reverting a change that broke off must take out whoever has joined by it, and prove the
         # cluster again: `attempt` has to be stored before anybody joins or leaves.
-        self.attempt = attempt(
-            f"{plan.spec.cluster.name}-acceptance-attempt",
-            wanted=digests.digest(
-                scripts.script_sum("nodes"), scripts.script_sum("gate"), plan_digest(plan)
-            ),
-            opts=ResourceOptions(parent=self),
+        self.attempt = stamp(
+            f"{plan.spec.cluster.name}-acceptance",
+            "nodes",
+            [scripts.script_sum("gate"), plan_digest(plan)],
+            parent=self,
         )
 
     def prove(self, args: AcceptanceArgs) -> Output[bool]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pulumi import Resource, ResourceOptions
+from pulumi import Resource
 
 from components.cluster_wide import node_list
-from components.ssh.commands import Identity, Machine, after, attempt, converge
-from stacks.cluster import digests, rotation
+from components.ssh.commands import Identity, Machine, after, attempted
+from stacks.cluster import rotation
 from stacks.cluster.plan import Plan
-from stacks.phases import scripts
 
 
 def settle_keys(
@@ -36,17 +35,11 @@ def settle_keys(
         "ENCRYPTS": rotation.encrypts(plan) if encrypted else "",
         "GENERATION": str(plan.spec.converge.generation),
     }
-    stamp = attempt(
-        f"{name}-attempt",
-        wanted=digests.digest(scripts.script_sum("rotation"), *values.values()),
-        opts=ResourceOptions(parent=parent),
-    )
-    return converge(
+    return attempted(
         name,
         machine,
         "rotation",
         values,
         identity=identity,
-        stamp=stamp,
         opts=after(last, parent=parent),
     )

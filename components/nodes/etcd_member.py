@@ -14,11 +14,11 @@ from pulumi_command import remote
 
 from components.pki import key_files
 from components.pki.authority import Pki
-from components.ssh.commands import ANY_CHANGE, Identity, Machine, after, attempt, converge
-from stacks.cluster import digests, rotation
+from components.ssh.commands import ANY_CHANGE, Identity, Machine, after, attempted, converge
+from stacks.cluster import rotation
 from stacks.cluster.artifacts import File
 from stacks.cluster.plan import Plan
-from stacks.phases import downloads, etcd_member, scripts
+from stacks.phases import downloads, etcd_member
 
 _DAY_S = 24 * 3600
 
@@ -71,20 +71,13 @@ class EtcdMember(ComponentResource):
         before: list[Resource] = [self.keys, *turn.after]
         if turn.founds is not None:
             before.append(self._found(turn, values, turn.founds))
-        stamp = attempt(
-            f"{self._name}-attempt",
-            wanted=digests.digest(
-                scripts.script_sum("etcd-member"), *(str(value) for value in values.values())
-            ),
-            opts=ResourceOptions(parent=self),
-        )
-        ready = converge(
+        ready = attempted(
             self._name,
             args.machine,
             "etcd-member",
             {**values, "BOOTSTRAP": "0"},
             identity=args.identity,
-            stamp=stamp,
+            parts=values.values(),
             opts=after(*before, parent=self),
         )
         self.register_outputs({})

@@ -13,8 +13,7 @@ from pulumi import Input, Output, ResourceOptions
 from pulumi_command import remote
 
 from components.pki.authority import Pki
-from components.ssh.commands import Identity, Machine, attempt, converge
-from stacks.cluster import digests
+from components.ssh.commands import Identity, Machine, attempted
 from stacks.cluster.certificates import (
     APPROVER_FILE,
     ETCD_PKI,
@@ -23,7 +22,6 @@ from stacks.cluster.certificates import (
     LOAD_BALANCER_FILE,
 )
 from stacks.cluster.plan import Node, Plan
-from stacks.phases import scripts
 from stacks.render import apiserver, ingress, ingress_certificates, keepalived, kubeadm
 from stacks.render.kubeadm import ENCRYPTION
 
@@ -170,16 +168,7 @@ def place(
     # Certificates change whenever their keys do, and are public: a hash of secrets would be one
     # itself.
     public = [file.text for file in files if not file.secret]
-    wanted = Output.all(*public).apply(
-        lambda texts: digests.digest(
-            scripts.script_sum("pki"),
-            str(generation),
-            *([keys] if keys else []),
-            *([os_packages] if os_packages else []),
-            *(str(text) for text in texts),
-        )
-    )
-    stamp = attempt(f"{name}-attempt", wanted=wanted, opts=ResourceOptions(parent=opts.parent))
-    return converge(
-        name, machine, "pki", values, identity=identity, stamp=stamp, secret=True, opts=opts
+    parts = [str(generation), *filter(None, (keys, os_packages)), *public]
+    return attempted(
+        name, machine, "pki", values, identity=identity, parts=parts, secret=True, opts=opts
     )

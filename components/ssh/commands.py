@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pulumi
@@ -12,6 +12,7 @@ from pulumi import Input, Output, Resource, ResourceOptions
 from pulumi_command import remote
 
 from components.ssh import script
+from stacks.cluster import digests
 from stacks.cluster.plan import Node
 from stacks.phases import scripts
 
@@ -112,13 +113,57 @@ def copy_file(
 
 
 def attempt(name: str, *, wanted: Input[str], opts: ResourceOptions) -> pulumi.Stash:
-    """A stamp that is new for every change of `wanted`, for all but a machine's first command."""
+    """A stamp that is new for every change of `wanted`, for all but a machine's first command.
+
+    What a single phase is told has one by `stamp`.
+    """
     return pulumi.Stash(
         name,
         input=uuid.uuid4().hex[:12],
         opts=ResourceOptions.merge(
             opts, ResourceOptions(ignore_changes=["input"], replacement_trigger=wanted)
         ),
+    )
+
+
+def stamp(
+    name: str, phase: str, parts: Iterable[Input[str]], *, parent: Resource | None
+) -> pulumi.Stash:
+    """Resource `<name>-attempt`: new whenever the phase's scripts or these parts are other ones."""
+    known = [scripts.script_sum(phase), *parts]
+    wanted: Input[str]
+    if all(isinstance(part, str) for part in known):
+        wanted = digests.digest(*map(str, known))
+    else:
+        wanted = Output.all(*known).apply(lambda texts: digests.digest(*map(str, texts)))
+    return attempt(f"{name}-attempt", wanted=wanted, opts=ResourceOptions(parent=parent))
+
+
+def attempted(
+    name: str,
+    machine: Machine,
+    phase: str,
+    values: Mapping[str, Input[str]],
+    *,
+    identity: Identity,
+    opts: ResourceOptions,
+    parts: Iterable[Input[str]] | None = None,
+    secret: bool = False,
+) -> remote.Command:
+    """As `converge`, with a stamp of its own, `<name>-attempt`.
+
+    `parts`: what is hashed for it in place of all values, in their order. Another recipe would run
+    the phase again in every cluster that lives.
+    """
+    return converge(
+        name,
+        machine,
+        phase,
+        values,
+        identity=identity,
+        stamp=stamp(name, phase, values.values() if parts is None else parts, parent=opts.parent),
+        secret=secret,
+        opts=opts,
     )
 
 
