@@ -40,13 +40,13 @@ class Addons(ComponentResource):
 
     def _addon(self, args: AddonsArgs, addon: str, manifest: str) -> Resource:
         name = f"{args.plan.spec.cluster.name}-addon-{addon}"
-        generation = str(args.plan.spec.converge.generation)
+        values = system_addons.of_addon(args.plan, addon, manifest)
         return attempted(
             name,
             args.machine,
             "addon",
-            {"NAME": addon, "MANIFEST": manifest.rstrip("\n"), "GENERATION": generation},
+            values,
             identity=args.identity,
-            parts=[manifest, generation],
+            parts=[manifest, values["GENERATION"]],
             opts=after(args.after, parent=self),
         )

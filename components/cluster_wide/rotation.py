@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pulumi import Resource
 
-from components.cluster_wide import node_list
 from components.ssh.commands import Identity, Machine, after, attempted
-from stacks.cluster import rotation
 from stacks.cluster.plan import Plan
+from stacks.phases import rotation
 
 
 def settle_keys(
@@ -24,17 +23,10 @@ def settle_keys(
     A cluster whose keys are those of its first day has none, and goes on after the `first` one that
     serves.
     """
-    keys = rotation.words(plan)
-    if not keys:
+    values = rotation.of_rotation(plan)
+    if not values:
         return first
     name = f"{plan.spec.cluster.name}-rotation"
-    encrypted = plan.spec.control_plane.encrypt_secrets
-    values = {
-        "KEYS": keys,
-        "ETCD_ENDPOINTS": node_list.etcd_endpoints(plan, plan.etcd),
-        "ENCRYPTS": rotation.encrypts(plan) if encrypted else "",
-        "GENERATION": str(plan.spec.converge.generation),
-    }
     return attempted(
         name,
         machine,

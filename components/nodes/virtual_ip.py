@@ -11,7 +11,6 @@ from pulumi_command import remote
 from components.ssh.commands import Identity, Machine, after, converge, stamp
 from stacks.cluster.plan import Node, Plan
 from stacks.phases import front_doors
-from stacks.render.vip_holders import vip_holders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +79,7 @@ class VirtualIp:
         return made
 
     def _tell(self, first: Sequence[Resource]) -> remote.Command:
-        values = {
-            "NAME": "vip-holders",
-            "MANIFEST": vip_holders(self.plan).rstrip("\n"),
-            "GENERATION": str(self.plan.spec.converge.generation),
-        }
+        values = front_doors.of_told(self.plan)
         name, master = f"{self.cluster}-vip-holders", self.plan.masters[0]
         own = self._stamp(name, "addon", values)
         return self._make(name, master, "addon", values, own, first)

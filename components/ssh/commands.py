@@ -19,6 +19,9 @@ from stacks.phases import scripts
 _SCRIPTS = "components/scripts"  # relative: the state must not depend on where the checkout lies
 _REMOTE = ".kube-ha"  # in the SSH user's home
 
+# What a phase is told; as a whole an output where secrets are part of many of them.
+Values = Mapping[str, Input[str]] | Output[dict[str, str]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
@@ -171,7 +174,7 @@ def converge(
     name: str,
     machine: Machine,
     phase: str,
-    values: Mapping[str, Input[str]],
+    values: Values,
     *,
     identity: Identity,
     opts: ResourceOptions,
@@ -184,8 +187,7 @@ def converge(
     `secret` hides the values; without it they show as a diff in preview. `leave` wipes the machine
     when the resource is deleted.
     """
-    all_values = {**identity.values(machine.node, phase), **values}
-    text = _text(all_values)
+    text = _text(identity.values(machine.node, phase), values)
     run = "bash" if machine.user == "root" else "sudo -n bash"
     fixed = ResourceOptions(
         deleted_with=machine.deleted_with, additional_secret_outputs=["stdout", "stderr"]
@@ -234,7 +236,11 @@ def forget(name: str, survivor: Machine, *, opts: ResourceOptions) -> remote.Com
     )
 
 
-def _text(values: Mapping[str, Input[str]]) -> Input[str]:
+def _text(own: Mapping[str, Input[str]], told: Values) -> Input[str]:
+    if isinstance(told, Output):
+        both = Output.all(Output.all(**own), told)
+        return both.apply(lambda known: script.render({**known[0], **known[1]}))
+    values = {**own, **told}
     if any(not isinstance(value, str) for value in values.values()):
         return Output.all(**values).apply(script.render)
     return script.render({name: str(value) for name, value in values.items()})
