@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pulumi import ComponentResource, Output, Resource, ResourceOptions, Stash
 
 from components.access import api_record
-from components.cluster_wide import node_list, retirement
+from components.cluster_wide import retirement
 from components.cluster_wide.acceptance import Acceptance, AcceptanceArgs
 from components.cluster_wide.addons import Addons, AddonsArgs
 from components.cluster_wide.etcd_snapshot import snapshot_first
@@ -30,7 +30,7 @@ from stacks.cluster.artifacts import File
 from stacks.cluster.plan import Node, Plan
 from stacks.edits import membership, snapshots
 from stacks.edits.memory import Memory
-from stacks.phases import preflight
+from stacks.phases import nodes, preflight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,7 +288,7 @@ class Cluster(ComponentResource):
 
     def _back(self, node: Node) -> Machine:
         """The machine once its node phase is done, which may have rebooted it."""
-        return patient(self.machines[node.name], node_list.reboot_s(self._plan))
+        return patient(self.machines[node.name], nodes.reboot_s(self._plan))
 
     def _last_master(self) -> Resource:
         return self._masters[self._plan.masters[-1].name]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from components.cluster_wide.acceptance import gate_values
 from operations.engine import stack
 from operations.engine.engine import StackError
 from operations.engine.stack import Stack
 from operations.ssh import client
+from stacks.phases.gate import of_gate
 
 _LIMIT_S = 900
 
@@ -30,7 +30,7 @@ def verify(found: Stack) -> int:
     """Run the gate phase on the first master that can be reached."""
     unreachable = []
     for node in found.plan.masters:
-        values = {**found.identity(node), **gate_values(found.plan)}
+        values = {**found.identity(node), **of_gate(found.plan)}
         answer = client.run(found.targets[node.name], "gate", values, limit_s=_LIMIT_S)
         if answer.reached:
             print(answer.text)

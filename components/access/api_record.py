@@ -11,9 +11,7 @@ from components.machines.api_door import ApiDoor
 from components.ssh.commands import Identity, Machine, after, attempt, converge
 from stacks.cluster import api_record
 from stacks.cluster.plan import Plan
-from stacks.cluster.ports import API_PORT
-
-_SERVES_S = 300  # AWS asks new targets for minutes before it leads anybody to them
+from stacks.phases import balancer
 
 
 def lead(
@@ -55,7 +53,7 @@ def _asked_from_here(
     plan: Plan, door: ApiDoor, ca: Output[str], stamp: Stash, opts: ResourceOptions
 ) -> Resource:
     """By every address of it, under the name that its clients will use."""
-    said = {"door": plan.endpoint, "limit_s": _SERVES_S, "ask": True, "addresses": []}
+    said = balancer.from_here(plan)
     return local.Command(
         f"{plan.spec.cluster.name}-balancer-serves",
         create=Output.concat(".venv/bin/python -m operations.door # ", stamp.output.apply(str)),
@@ -71,12 +69,11 @@ def _asked_from_here(
 def _asked_from_master(
     plan: Plan, master: Machine, identity: Identity, stamp: Stash, opts: ResourceOptions
 ) -> Resource:
-    doors = " ".join(f"{address}:{API_PORT}" for address in api_record.known(plan) or ())
     return converge(
         f"{plan.spec.cluster.name}-balancer-serves",
         master,
         "balancer",
-        {"DOORS": doors, "LIMIT": str(_SERVES_S)},
+        balancer.of_balancer(plan),
         identity=identity,
         stamp=stamp,
         opts=opts,

@@ -9,10 +9,8 @@ from pulumi import Input, Output, ResourceOptions, Stash
 from pulumi_command import local
 
 from components.machines.api_door import ApiDoor
-from stacks.cluster import api_record
 from stacks.cluster.plan import Plan
-
-_LIMIT_S = 60
+from stacks.phases import balancer
 
 
 def ask(
@@ -27,17 +25,10 @@ def ask(
 
     `stamp` is that of the gate: every change of the plan is asked about, and so is a retry.
     """
-    doors, zone = plan.spec.front_doors, api_record.zone(plan.spec)
-    # What a private zone holds is not known here; a master asks.
-    known_here = doors.dns != "none" and not (zone and zone.private)
-    if doors.verify != "here" and not known_here:
+    said = balancer.of_door(plan)
+    if said is None:
         return []
-    said = {
-        "door": plan.endpoint,
-        "limit_s": _LIMIT_S,
-        "ask": doors.verify == "here",
-        "made": zone is not None,
-    }
+    known_here = balancer.is_known_here(plan)
     addresses: Sequence[Input[str]] = door.addresses if door else plan.door_addresses
     return [
         local.Command(

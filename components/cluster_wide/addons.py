@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 from pulumi import ComponentResource, Resource, ResourceOptions
 
-from components.ssh.commands import Identity, Machine, after, attempt, converge
-from stacks.cluster import digests
+from components.ssh.commands import Identity, Machine, after, attempted
 from stacks.cluster.plan import Plan
-from stacks.phases import scripts, system_addons
+from stacks.phases import system_addons
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,18 +40,13 @@ class Addons(ComponentResource):
 
     def _addon(self, args: AddonsArgs, addon: str, manifest: str) -> Resource:
         name = f"{args.plan.spec.cluster.name}-addon-{addon}"
-        generation = str(args.plan.spec.converge.generation)
-        stamp = attempt(
-            f"{name}-attempt",
-            wanted=digests.digest(scripts.script_sum("addon"), manifest, generation),
-            opts=ResourceOptions(parent=self),
-        )
-        return converge(
+        values = system_addons.of_addon(args.plan, addon, manifest)
+        return attempted(
             name,
             args.machine,
             "addon",
-            {"NAME": addon, "MANIFEST": manifest.rstrip("\n"), "GENERATION": generation},
+            values,
             identity=args.identity,
-            stamp=stamp,
+            parts=[manifest, values["GENERATION"]],
             opts=after(args.after, parent=self),
         )

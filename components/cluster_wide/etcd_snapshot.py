@@ -5,7 +5,6 @@ from __future__ import annotations
 from pulumi import Resource
 from pulumi_command import remote
 
-from components.cluster_wide.acceptance import plan_digest
 from components.ssh.commands import ANY_CHANGE, Identity, Machine, after, converge
 from stacks.cluster.plan import Plan
 from stacks.edits import snapshots
@@ -28,16 +27,11 @@ def snapshot_first(
     the attempt by which the list of nodes is run again should this update break off.
     """
     due = snapshots.reasons(before, plan)
-    values = {"REASON": ""}
-    if due:
-        # Another change is another snapshot; a retry of the same one is not.
-        wanted = {"REASON": snapshots.REASON, "WANTED": plan_digest(plan)}
-        values = wanted | snapshots.values(before, plan, machine.node)
     return converge(
         f"{plan.spec.cluster.name}-snapshot",
         machine,
         "snapshot",
-        values,
+        snapshots.values(before, plan, machine.node),
         identity=identity,
         opts=after(*waits_for, parent=parent, ignore=() if due else ANY_CHANGE),
     )

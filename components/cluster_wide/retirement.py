@@ -5,11 +5,11 @@ from __future__ import annotations
 from pulumi import Resource, Stash
 from pulumi_command import remote
 
-from components.cluster_wide.node_list import etcd_endpoints, members
 from components.ssh.commands import ANY_CHANGE, Identity, Machine, after, converge
 from stacks.cluster.plan import Node, Plan
 from stacks.edits import membership
 from stacks.edits.memory import Memory
+from stacks.phases.retire import of_retire
 
 
 def survivor(before: Memory | None, plan: Plan) -> Node:
@@ -35,23 +35,14 @@ def retire_first(
     this was told the last time is kept, and the very same node may be lost again one day.
     """
     known = {node.name: node for node in (*plan.nodes, *plan.away)}
-    # Load balancers too: they are no Nodes, and give up the virtual IP.
     going = [known[name] for name in membership.going_first(before, plan)]
     names = {node.name for node in membership.staying(before, plan)}
-    # etcd may be about to move: it is asked where it was.
     then = (before and before.plan) or plan
-    values = {
-        "INCARNATIONS": " ".join(f"{node.name}={node.generation}:{node.state}" for node in going),
-        "GOING_MEMBERS": members(node for node in going if node.is_etcd),
-        "MEMBERS": members(plan.etcd),
-        "ADDRESS": machine.node.address,
-        "ETCD_ENDPOINTS": etcd_endpoints(then, [n for n in then.etcd if n.name in names]),
-    }
     return converge(
         f"{plan.spec.cluster.name}-retire",
         machine,
         "retire",
-        values if going else {},
+        of_retire(plan, machine.node, going=going, then=then, staying=names),
         identity=identity,
         stamp=stamp,
         opts=after(*waits_for, parent=parent, ignore=() if going else ANY_CHANGE),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pulumi import Resource, ResourceOptions
+from pulumi import Resource
 
-from components.cluster_wide import node_list
-from components.ssh.commands import Identity, Machine, after, attempt, converge
-from stacks.cluster import digests, rotation
+from components.ssh.commands import Identity, Machine, after, attempted
 from stacks.cluster.plan import Plan
-from stacks.phases import scripts
+from stacks.phases import rotation
 
 
 def settle_keys(
@@ -25,28 +23,15 @@ def settle_keys(
     A cluster whose keys are those of its first day has none, and goes on after the `first` one that
     serves.
     """
-    keys = rotation.words(plan)
-    if not keys:
+    values = rotation.of_rotation(plan)
+    if not values:
         return first
     name = f"{plan.spec.cluster.name}-rotation"
-    encrypted = plan.spec.control_plane.encrypt_secrets
-    values = {
-        "KEYS": keys,
-        "ETCD_ENDPOINTS": node_list.etcd_endpoints(plan, plan.etcd),
-        "ENCRYPTS": rotation.encrypts(plan) if encrypted else "",
-        "GENERATION": str(plan.spec.converge.generation),
-    }
-    stamp = attempt(
-        f"{name}-attempt",
-        wanted=digests.digest(scripts.script_sum("rotation"), *values.values()),
-        opts=ResourceOptions(parent=parent),
-    )
-    return converge(
+    return attempted(
         name,
         machine,
         "rotation",
         values,
         identity=identity,
-        stamp=stamp,
         opts=after(last, parent=parent),
     )

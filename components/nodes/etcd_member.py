@@ -9,18 +9,15 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions
+from pulumi import ComponentResource, Output, Resource, ResourceOptions
 from pulumi_command import remote
 
 from components.pki import key_files
 from components.pki.authority import Pki
-from components.ssh.commands import ANY_CHANGE, Identity, Machine, after, attempt, converge
-from stacks.cluster import digests, rotation
+from components.ssh.commands import ANY_CHANGE, Identity, Machine, after, attempted, converge
 from stacks.cluster.artifacts import File
 from stacks.cluster.plan import Plan
-from stacks.phases import downloads, etcd_member, scripts
-
-_DAY_S = 24 * 3600
+from stacks.phases import etcd_member
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,87 +58,40 @@ class EtcdMember(ComponentResource):
             key_files.of_member(args.pki, args.plan, args.machine.node, args.store_secret),
             generation=args.plan.spec.converge.generation,
             identity=args.identity,
-            keys=_secret_keys(args.plan),
+            keys=etcd_member.secret_keys(args.plan),
             opts=after(args.ready, parent=self),
         )
 
     def take_turn(self, turn: TurnArgs) -> remote.Command:
         """The member itself. To be called once."""
-        args, values = self._args, _values(self._args)
+        args = self._args
+        values = etcd_member.whole(args.plan, args.machine.node, args.files)
         before: list[Resource] = [self.keys, *turn.after]
         if turn.founds is not None:
             before.append(self._found(turn, values, turn.founds))
-        stamp = attempt(
-            f"{self._name}-attempt",
-            wanted=digests.digest(
-                scripts.script_sum("etcd-member"), *(str(value) for value in values.values())
-            ),
-            opts=ResourceOptions(parent=self),
-        )
-        ready = converge(
+        ready = attempted(
             self._name,
             args.machine,
             "etcd-member",
             {**values, "BOOTSTRAP": "0"},
             identity=args.identity,
-            stamp=stamp,
+            parts=values.values(),
             opts=after(*before, parent=self),
         )
         self.register_outputs({})
         return ready
 
     def _found(
-        self, turn: TurnArgs, values: Mapping[str, Input[str]], others: tuple[Resource, ...]
+        self, turn: TurnArgs, values: Mapping[str, str], others: tuple[Resource, ...]
     ) -> remote.Command:
-        """Founding runs once in the life of a stack.
-
-        A later run on an emptied machine could found a second, empty cluster in place of the lost
-        one: what is written down here for ever says itself when its time is over. And in a living
-        stack another member may have become the first one: it never founds.
-        """
-        founding = {"BOOTSTRAP": "1", "BOOTSTRAP_UNTIL": str(_tomorrow_ends())}
+        """Founding runs once in the life of a stack."""
         return converge(
             f"{self._name}-found",
             self._args.machine,
             "etcd-member",
-            {
-                **{name: text for name, text in values.items() if not _of_backups(name)},
-                # Where all members are new, those that leave know the cluster.
-                "MEMBERS": _known(values["MEMBERS"], turn.leaving),
-                **(founding if turn.newborn else {"BOOTSTRAP": "0"}),
-            },
+            etcd_member.founding(
+                values, leaving=turn.leaving, now_s=time.time(), newborn=turn.newborn
+            ),
             identity=self._args.identity,
             opts=after(self.keys, *others, *turn.after, parent=self, ignore=ANY_CHANGE),
         )
-
-
-def _tomorrow_ends() -> int:
-    """Seconds since 1970. In whole days, so that preview and up agree."""
-    return (int(time.time()) // _DAY_S + 2) * _DAY_S
-
-
-def _of_backups(name: str) -> bool:
-    """Founding is told once and for all, and these may change."""
-    return name.startswith("BACKUP_")
-
-
-def _known(members: Input[str], leaving: Mapping[str, str]) -> Output[str]:
-    gone = [f"{name}={address}" for name, address in sorted(leaving.items())]
-    return Output.from_input(members).apply(lambda words: " ".join([words, *gone]))
-
-
-def _secret_keys(plan: Plan) -> str:
-    """Which of the secrets they are that no public file tells."""
-    store, seed = plan.spec.etcd.backup.object_store, rotation.signing(plan.spec.pki.rotation.seed)
-    # The secret of an access key is replaced together with it.
-    words = [store.access_key] if store else []
-    if seed > 1 and plan.spec.etcd.backup.encrypt:
-        words.append(f"seed={seed}")
-    return " ".join(words)
-
-
-def _values(args: EtcdMemberArgs) -> dict[str, Input[str]]:
-    return {
-        **etcd_member.of_member(args.plan, args.machine.node),
-        "ARTEFACTS": downloads.artefacts(args.files, ("etcd",)),
-    }

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pulumi import Input, Output, Resource, ResourceOptions
+from pulumi import Input, Output, Resource
 from pulumi_command import remote
 
 from components.pki import key_files
 from components.pki.authority import Pki
-from components.ssh.commands import Identity, Machine, after, attempt, converge
+from components.ssh.commands import Identity, Machine, after, attempted
 from stacks.cluster import digests
 from stacks.cluster.certificates import INGRESS
 from stacks.cluster.plan import Plan
-from stacks.phases import front_doors, scripts
+from stacks.phases import front_doors
 from stacks.render import ingress_certificates
 
 
@@ -54,20 +54,14 @@ def end_tls(
             "PEMS": " ".join(f"{file.name}.pem" for file in files),
             "CERTIFICATES": _shown(pki, plan),
         }
-        wanted = Output.all(**values).apply(
-            lambda known: digests.digest(
-                scripts.script_sum("ingress"), *(known[key] for key in sorted(known))
-            )
-        )
-        stamp = attempt(f"{name}-attempt", wanted=wanted, opts=ResourceOptions(parent=parent))
         made.append(
-            converge(
+            attempted(
                 name,
                 machine,
                 "ingress",
                 values,
                 identity=identity,
-                stamp=stamp,
+                parts=[values[key] for key in sorted(values)],
                 opts=after(out, *made[-1:], *placed, parent=parent),
             )
         )

@@ -11,11 +11,10 @@ from pulumi_command import remote
 from components.nodes.prepared import of_cloud
 from components.pki import key_files
 from components.pki.authority import Pki
-from components.ssh.commands import Identity, Machine, after, attempt, converge
+from components.ssh.commands import Identity, Machine, after, attempted
 from stacks.cluster import digests, rotation
 from stacks.cluster.certificates import APPROVER_FILE, of_node
 from stacks.cluster.plan import Plan
-from stacks.phases import scripts
 from stacks.phases.master import of_master
 
 
@@ -69,19 +68,13 @@ class Master(ComponentResource):
             "APPLIED": applied,
             **of_cloud(args.machine),
         }
-        wanted = Output.all(**values).apply(
-            lambda known: digests.digest(
-                scripts.script_sum("master"), *(known[key] for key in sorted(known))
-            )
-        )
-        stamp = attempt(f"{self._name}-attempt", wanted=wanted, opts=ResourceOptions(parent=self))
-        ready = converge(
+        ready = attempted(
             self._name,
             args.machine,
             "master",
             values,
             identity=args.identity,
-            stamp=stamp,
+            parts=[values[name] for name in sorted(values)],
             opts=after(shared, self.keys, prepared, *after_others, parent=self),
         )
         self.register_outputs({})

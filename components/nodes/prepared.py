@@ -14,8 +14,8 @@ from pulumi_command import remote
 from components.ssh.commands import Identity, Machine, after, converge, copy_scripts
 from stacks.cluster.artifacts import File
 from stacks.cluster.plan import Node, Plan
-from stacks.phases import desired, downloads
-from stacks.phases.node import of_node
+from stacks.phases import desired
+from stacks.phases import node as node_phase
 
 # What a machine must fulfil before it joins is not asked again.
 _PREFLIGHT_ONCE = ("stdin",)
@@ -128,9 +128,7 @@ def look(
 def _values(
     plan: Plan, node: Node, files: Mapping[str, File], ca_cert: Output[str]
 ) -> dict[str, Input[str]]:
-    values: dict[str, Input[str]] = {**of_node(plan, node)}
-    if node.in_kubernetes:
-        values["ARTEFACTS"] = downloads.node_artefacts(plan, node, files)
-    if node.in_kubernetes or node.is_load_balancer:
+    values: dict[str, Input[str]] = {**node_phase.whole(plan, node, files)}
+    if "CA_CRT" in values:
         values["CA_CRT"] = ca_cert.apply(lambda pem: pem.rstrip("\n"))
     return values

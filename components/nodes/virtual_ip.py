@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from pulumi import Resource, ResourceOptions, Stash
+from pulumi import Resource, Stash
 from pulumi_command import remote
 
-from components.ssh.commands import Identity, Machine, after, attempt, converge
-from stacks.cluster import digests
+from components.ssh.commands import Identity, Machine, after, converge, stamp
 from stacks.cluster.plan import Node, Plan
-from stacks.phases import front_doors, scripts
-from stacks.render.vip_holders import vip_holders
+from stacks.phases import front_doors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,16 +56,16 @@ class VirtualIp:
         made: list[remote.Command] = []
         if self.plan.holders:
             peers = front_doors.of_peers(self.plan)
-            for node, stamp in stamps.items():
+            for node, own in stamps.items():
                 # By the stamp of what stops it: what is tried again, or undone, begins here.
                 name = f"{self._name(node)}-peers"
-                made.append(self._make(name, node, "vip-peers", peers, stamp, self.ready))
+                made.append(self._make(name, node, "vip-peers", peers, own, self.ready))
             made.append(self._tell([*self.ready, *made]))
             made += self._stand_by(made[-1:])
         last = made[-1:] or self.ready
         stopped = [
-            self._make(self._name(node), node, "vip-away", values, stamp, last)
-            for node, stamp in stamps.items()
+            self._make(self._name(node), node, "vip-away", values, own, last)
+            for node, own in stamps.items()
         ]
         return [*made, *stopped]
 
@@ -76,28 +74,22 @@ class VirtualIp:
         # Who exists hears of new ones first, for one that gets no adverts takes the address.
         for node in sorted(self.plan.holders, key=lambda node: node.name not in self.settled):
             name, values = self._name(node), front_doors.of_holder(self.plan, node)
-            stamp = self._stamp(name, "vip", values)
-            made.append(self._make(name, node, "vip", values, stamp, made[-1:] or first))
+            own = self._stamp(name, "vip", values)
+            made.append(self._make(name, node, "vip", values, own, made[-1:] or first))
         return made
 
     def _tell(self, first: Sequence[Resource]) -> remote.Command:
-        values = {
-            "NAME": "vip-holders",
-            "MANIFEST": vip_holders(self.plan).rstrip("\n"),
-            "GENERATION": str(self.plan.spec.converge.generation),
-        }
+        values = front_doors.of_told(self.plan)
         name, master = f"{self.cluster}-vip-holders", self.plan.masters[0]
-        stamp = self._stamp(name, "addon", values)
-        return self._make(name, master, "addon", values, stamp, first)
+        own = self._stamp(name, "addon", values)
+        return self._make(name, master, "addon", values, own, first)
 
     def _name(self, node: Node) -> str:
         return f"{self.cluster}-{node.name}-vip"
 
     def _stamp(self, name: str, phase: str, values: Mapping[str, str]) -> Stash:
-        wanted = digests.digest(
-            scripts.script_sum(phase), *(f"{key}={values[key]}" for key in sorted(values))
-        )
-        return attempt(f"{name}-attempt", wanted=wanted, opts=ResourceOptions(parent=self.parent))
+        parts = [f"{key}={values[key]}" for key in sorted(values)]
+        return stamp(name, phase, parts, parent=self.parent)
 
     def _make(
         self,
@@ -105,7 +97,7 @@ class VirtualIp:
         node: Node,
         phase: str,
         values: Mapping[str, str],
-        stamp: Stash,
+        own: Stash,
         waits: Sequence[Resource],
     ) -> remote.Command:
         return converge(
@@ -114,6 +106,6 @@ class VirtualIp:
             phase,
             values,
             identity=self.identity,
-            stamp=stamp,
+            stamp=own,
             opts=after(self.out, *waits, parent=self.parent),
         )

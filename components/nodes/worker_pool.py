@@ -5,8 +5,9 @@ At most five resources a worker.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pulumi import ComponentResource, Output, Resource, ResourceOptions, Stash
 
@@ -14,8 +15,8 @@ from components.nodes import join_token
 from components.nodes.prepared import Prepared
 from components.pki.authority import Pki
 from components.ssh.commands import ANY_CHANGE, Identity, Machine, after, converge
-from stacks.cluster.plan import Plan
-from stacks.render import kubeadm
+from stacks.cluster.plan import Node, Plan
+from stacks.phases import join
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +36,9 @@ class JoinArgs:
 def join_workers(cluster: str, args: JoinArgs, *, parent: Resource) -> Resource:
     """Resource `<cluster>-join-token`, which is returned, and a pool of workers for each pool."""
     plan = args.plan
-    pending = sorted(node.name for node in plan.workers if node.name not in args.settled)
-    # By incarnation: one that is made anew within the hour must not meet a token that is gone.
-    token = join_token.token(
-        args.pki, [f"{n.name}={n.generation}" for n in plan.workers if n.name in pending]
-    )
+    joining = [node for node in plan.workers if node.name not in args.settled]
+    pending = sorted(joining, key=lambda node: node.name)
+    token = join_token.token(args.pki, pending)
     joinable = join_token.mint(
         f"{cluster}-join-token",
         plan,
@@ -51,7 +50,7 @@ def join_workers(cluster: str, args: JoinArgs, *, parent: Resource) -> Resource:
         parent=parent,
         waits_for=args.served,
     )
-    discovery = join_token.discovery(args.pki.bundle("kubernetes"), token)
+    known = Output.all(args.pki.bundle("kubernetes"), token)
     for pool in sorted({node.pool for node in plan.workers}):
         names = [node.name for node in plan.workers if node.pool == pool]
         WorkerPool(
@@ -62,7 +61,7 @@ def join_workers(cluster: str, args: JoinArgs, *, parent: Resource) -> Resource:
                 prepared={name: args.prepared[name] for name in names},
                 identity=args.identity,
                 anew=args.anew,
-                discovery=discovery,
+                known=known,
                 joinable=joinable,
             ),
             opts=ResourceOptions(parent=parent),
@@ -77,7 +76,7 @@ class WorkerPoolArgs:
     prepared: Mapping[str, Prepared]
     identity: Identity
     anew: Collection[str]  # nodes that join again under their name
-    discovery: Output[str]  # kubeconfig with CA and join token
+    known: Output[list[str]]  # CA of the API and join token
     joinable: Resource  # the token is known to the cluster
 
 
@@ -94,10 +93,7 @@ class WorkerPool(ComponentResource):
                 f"{cluster}-{node_name}-join",
                 machine,
                 "join",
-                {
-                    "KUBEADM_CONFIG": kubeadm.join_worker(args.plan, machine.node).rstrip("\n"),
-                    "DISCOVERY": args.discovery.apply(lambda text: text.rstrip("\n")),
-                },
+                args.known.apply(partial(_told, args.plan, machine.node)),
                 identity=args.identity,
                 secret=True,
                 # Joining happens once, with the token of that hour; later changes are the node
@@ -110,3 +106,8 @@ class WorkerPool(ComponentResource):
                 ),
             )
         self.register_outputs({})
+
+
+def _told(plan: Plan, node: Node, known: Sequence[str]) -> dict[str, str]:
+    ca, token = known
+    return join.of_join(plan, node, ca, token)

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from pulumi import Input, Output, ResourceOptions
 from pulumi_command import remote
 
 from components.pki.authority import Pki
-from components.ssh.commands import Identity, Machine, attempt, converge
-from stacks.cluster import digests
+from components.ssh.commands import Identity, Machine, attempted
 from stacks.cluster.certificates import (
     APPROVER_FILE,
     ETCD_PKI,
@@ -23,22 +21,30 @@ from stacks.cluster.certificates import (
     LOAD_BALANCER_FILE,
 )
 from stacks.cluster.plan import Node, Plan
-from stacks.phases import scripts
+from stacks.phases.pki import KeyFile as Place
+from stacks.phases.pki import of_pki
 from stacks.render import apiserver, ingress, ingress_certificates, keepalived, kubeadm
 from stacks.render.kubeadm import ENCRYPTION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyFile:
+    """A file of phase pki with its text."""
+
     path: str
     text: Input[str]
     secret: bool
     owner: str = ""  # user:group; default: root
 
     @property
+    def place(self) -> Place:
+        """All but the text."""
+        return Place(path=self.path, secret=self.secret, owner=self.owner)
+
+    @property
     def name(self) -> str:
         """Of the file, without folder and ending."""
-        return PurePosixPath(self.path).stem
+        return self.place.name
 
 
 def of_member(pki: Pki, plan: Plan, node: Node, store_secret: Output[str] | None) -> list[KeyFile]:
@@ -152,34 +158,16 @@ def place(
     `keys` tells which generations are among them, where no public file does. `os_packages`: it runs
     too when that word changes, and waits until the machine is through with what follows from it.
     """
-    values: dict[str, Input[str]] = {
-        "GENERATION": str(generation),
-        "PKI_COUNT": str(len(files)),
+    told = of_pki([file.place for file in files], generation, os_packages)
+    texts = {
+        f"PKI_TEXT_{number}": Output.from_input(file.text).apply(lambda text: text.rstrip("\n"))
+        for number, file in enumerate(files, start=1)
     }
-    if os_packages:
-        values["OS_PACKAGES"] = os_packages
-    for number, file in enumerate(files, start=1):
-        if file.secret:
-            values[f"PKI_MODE_{number}"] = "600"
-        if file.owner:
-            values[f"PKI_OWNER_{number}"] = file.owner
-        values[f"PKI_PATH_{number}"] = file.path
-        values[f"PKI_TEXT_{number}"] = Output.from_input(file.text).apply(
-            lambda text: text.rstrip("\n")
-        )
+    values: dict[str, Input[str]] = {**told, **texts}
     # Certificates change whenever their keys do, and are public: a hash of secrets would be one
     # itself.
     public = [file.text for file in files if not file.secret]
-    wanted = Output.all(*public).apply(
-        lambda texts: digests.digest(
-            scripts.script_sum("pki"),
-            str(generation),
-            *([keys] if keys else []),
-            *([os_packages] if os_packages else []),
-            *(str(text) for text in texts),
-        )
-    )
-    stamp = attempt(f"{name}-attempt", wanted=wanted, opts=ResourceOptions(parent=opts.parent))
-    return converge(
-        name, machine, "pki", values, identity=identity, stamp=stamp, secret=True, opts=opts
+    parts = [str(generation), *filter(None, (keys, os_packages)), *public]
+    return attempted(
+        name, machine, "pki", values, identity=identity, parts=parts, secret=True, opts=opts
     )

@@ -6,6 +6,7 @@ from stacks.cluster.plan import Node, Plan
 from stacks.edits import membership, memory
 from stacks.edits.memory import Memory
 from stacks.phases import desired, etcd_member, object_store
+from stacks.phases.gate import plan_digest
 
 REASON = "change"  # stands in the names of snapshots
 # Runs phases again and changes nothing by itself; it mends clusters too that have no etcd to save.
@@ -67,14 +68,19 @@ def _drifted(before: Memory, then: Plan) -> bool:
 def values(before: Memory | None, plan: Plan, node: Node) -> dict[str, str]:
     """What the phase is told on the machine of `place`: all as it was, for that is what lies there.
 
+    Where nothing is due, nothing but that.
+
     An object store that this edit changes or takes away is left alone: it may be the very thing
     that does not work, and for another one the machine has no key yet.
     """
+    if not reasons(before, plan):
+        return {"REASON": ""}
     then = (before and before.plan) or plan
     told = etcd_member.snapshot(then, node)
     if then.spec.etcd.backup.object_store != plan.spec.etcd.backup.object_store:
         told = {name: text for name, text in told.items() if name not in object_store.VALUES}
-    return told
+    # Another change is another snapshot; a retry of the same one is not.
+    return {"REASON": REASON, "WANTED": plan_digest(plan), **told}
 
 
 def place(before: Memory | None, plan: Plan) -> Node | None:

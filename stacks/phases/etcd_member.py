@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from stacks.cluster import rotation
+from stacks.cluster.artifacts import File
 from stacks.cluster.plan import Node, Plan
-from stacks.phases import object_store
+from stacks.phases import downloads, nodes, object_store
 from stacks.render import etcd, value
+
+_DAY_S = 24 * 3600
 
 
 def of_member(plan: Plan, node: Node) -> dict[str, str]:
     """Values of the etcd-member phase, but for ARTEFACTS and BOOTSTRAP."""
     return {
         "ADDRESS": node.address,
-        "MEMBERS": " ".join(f"{member.name}={member.address}" for member in plan.etcd),
+        "MEMBERS": nodes.members(plan.etcd),
         "ARCH_DIR": f"etcd-v{plan.versions.etcd}-linux-{node.arch}",
         "GENERATION": str(plan.spec.converge.generation),
         "ETCD_ENV": value.of(etcd.environment(plan, node)),
@@ -25,10 +30,44 @@ def of_member(plan: Plan, node: Node) -> dict[str, str]:
     }
 
 
+def whole(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[str, str]:
+    """The same with ARTEFACTS; `files` is what nodes fetch."""
+    return {**of_member(plan, node), "ARTEFACTS": downloads.artefacts(files, ("etcd",))}
+
+
+def founding(
+    values: Mapping[str, str], *, leaving: Mapping[str, str], now_s: float, newborn: bool
+) -> dict[str, str]:
+    """Values of the founding run, of those that the member has later.
+
+    A later run on an emptied machine could found a second, empty cluster in place of the lost one:
+    what is written down here for ever says itself when its time is over. And in a living stack,
+    which is not `newborn`, another member may have become the first one: it never founds.
+    `leaving`: addresses by name of members that go in this up. Where all members are new, those
+    know the cluster.
+    """
+    # Founding is told once and for all, and what is said of backups may change.
+    told = {name: text for name, text in values.items() if not name.startswith("BACKUP_")}
+    gone = [f"{name}={address}" for name, address in sorted(leaving.items())]
+    members = " ".join([values["MEMBERS"], *gone])
+    tomorrow = (int(now_s) // _DAY_S + 2) * _DAY_S  # in whole days, so that preview and up agree
+    until = {"BOOTSTRAP": "1", "BOOTSTRAP_UNTIL": str(tomorrow)}
+    return {**told, "MEMBERS": members, **(until if newborn else {"BOOTSTRAP": "0"})}
+
+
+def secret_keys(plan: Plan) -> str:
+    """Which of a member's secrets they are that no public file tells."""
+    store, seed = plan.spec.etcd.backup.object_store, rotation.signing(plan.spec.pki.rotation.seed)
+    # The secret of an access key is replaced together with it.
+    words = [store.access_key] if store else []
+    if seed > 1 and plan.spec.etcd.backup.encrypt:
+        words.append(f"seed={seed}")
+    return " ".join(words)
+
+
 def snapshot(plan: Plan, node: Node) -> dict[str, str]:
     """Values of the snapshot phase on an etcd machine, but for REASON."""
-    members = " ".join(f"{member.name}={member.address}" for member in plan.etcd)
-    return {"ADDRESS": node.address, "MEMBERS": members, **_backups(plan)}
+    return {"ADDRESS": node.address, "MEMBERS": nodes.members(plan.etcd), **_backups(plan)}
 
 
 def _backups(plan: Plan) -> dict[str, str]:

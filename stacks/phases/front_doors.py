@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from stacks.cluster.plan import Node, Plan
+from stacks.phases import system_addons
 from stacks.render import ingress, keepalived, value
+from stacks.render.vip_holders import vip_holders
 
 
 def of_holder(plan: Plan, node: Node) -> dict[str, str]:
@@ -34,6 +36,11 @@ def of_others(plan: Plan) -> dict[str, str]:
     """Values of the vip-away phase, on masters beside load balancers."""
     own = {"OWN_FAILOVER": "1"} if not plan.holders else {}
     return {"VIP": plan.vip, **own, "GENERATION": str(plan.spec.converge.generation)}
+
+
+def of_told(plan: Plan) -> dict[str, str]:
+    """Values of the addon phase that tells the cluster which load balancers may have the VIP."""
+    return system_addons.of_addon(plan, "vip-holders", vip_holders(plan))
 
 
 def of_ingress(plan: Plan) -> dict[str, str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Mapping
 
 from stacks.cluster import digests, rotation
-from stacks.cluster.artifacts import images
+from stacks.cluster.artifacts import File, images
 from stacks.cluster.plan import Node, Plan
 from stacks.phases import downloads, serving_certificates
 from stacks.render import containerd, haproxy, kubelet, sysctl, value
@@ -60,6 +61,19 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
     if plan.ingress and plan.listens(node):
         values["INGRESS"] = "1"
     return values | downloads.proxy(plan)
+
+
+def whole(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[str, str]:
+    """The same with ARTEFACTS, and a place for CA_CRT: all that makes what the node announces.
+
+    `files` is what nodes fetch.
+    """
+    values = of_node(plan, node)
+    if node.in_kubernetes:
+        values["ARTEFACTS"] = downloads.node_artefacts(plan, node, files)
+    if node.in_kubernetes or node.is_load_balancer:
+        values["CA_CRT"] = ""
+    return values
 
 
 def _packages(node: Node) -> str:

@@ -21,3 +21,9 @@ def addons(plan: Plan) -> dict[str, str]:
     if plan.spec.network.plugin == "flannel":
         manifests["flannel"] = flannel.flannel(plan)
     return manifests
+
+
+def of_addon(plan: Plan, name: str, manifest: str) -> dict[str, str]:
+    """Values of the addon phase."""
+    generation = str(plan.spec.converge.generation)
+    return {"NAME": name, "MANIFEST": manifest.rstrip("\n"), "GENERATION": generation}

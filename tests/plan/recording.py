@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import json
 import os
 import runpy
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import chdir
 from dataclasses import dataclass, field, replace
@@ -67,6 +68,9 @@ class Engine:
 
     # Who makes what is of a cloud; None: it is made up.
     cloud: Cloud | None = None
+
+    # Told of every registration, as the program sends it.
+    watch: Callable[[str, resource_pb2.RegisterResourceRequest], None] | None = None
 
     def fork(self) -> Engine:
         """The same stack, to be led another way."""
@@ -249,6 +253,8 @@ class _Monitor(mocks.MockMonitor):
         self, request: resource_pb2.RegisterResourceRequest
     ) -> resource_pb2.RegisterResourceResponse:
         urn = self.make_urn(request.parent, request.type, request.name)
+        if self._engine.watch is not None:
+            self._engine.watch(urn, request)
         if request.type == "pulumi:pulumi:Stack":
             return resource_pb2.RegisterResourceResponse(urn=urn)
         with self._lock:
@@ -302,6 +308,7 @@ class _Monitor(mocks.MockMonitor):
         return empty_pb2.Empty()
 
 
+@functools.cache
 def _defaults() -> dict[str, str]:
     """What the engine adds from Pulumi.yaml for keys that a stack does not set."""
     project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())

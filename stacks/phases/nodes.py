@@ -1,24 +1,23 @@
-"""Values of the `nodes` phase: who is wanted in the cluster, with labels, taints and state."""
+"""What phase `nodes` is told: who is wanted in the cluster, with labels, taints and state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from pulumi import Input, Output
-
 from stacks.cluster import names
 from stacks.cluster.plan import Node, Plan
 from stacks.cluster.ports import ETCD_CLIENT_PORT
+from stacks.phases.gate import plan_digest
 
 _STALL_S = 240  # a worker on a slow line needs about two minutes from its first byte to Ready
 IDLE_S = 90  # a machine that is reached begins at once; a retry clears the last failure then
 
 
-def values(plan: Plan, applied: Mapping[str, Output[str]]) -> dict[str, Input[str]]:
-    """All but PLAN; `applied` is what each node announces, by its name."""
+def of_nodes(plan: Plan) -> dict[str, str]:
+    """Values of the nodes phase, but for WANTED, which are the lines of `wanted`."""
     cordoned = [n.name for n in plan.nodes if n.in_kubernetes and n.state == "maintenance"]
-    found: dict[str, Input[str]] = {
-        "WANTED": wanted(plan, applied),
+    return {
+        "WANTED": "",
         "LABELS": _lines(plan, _labels),
         "TAINTS": _lines(plan, _taints),
         "MEMBERS": members(plan.etcd),
@@ -26,8 +25,16 @@ def values(plan: Plan, applied: Mapping[str, Output[str]]) -> dict[str, Input[st
         "STALL_S": str(_STALL_S + reboot_s(plan)),
         "IDLE_S": str(IDLE_S),
         "NETWORK": "1" if plan.spec.network.plugin != "none" else "0",
+        **({"MAINTENANCE": names.ranges(cordoned)} if cordoned else {}),
+        "PLAN": plan_digest(plan),
+        # Of the user's: objects of all others that the cluster knows are deleted.
+        **({"ADDONS": " ".join(addon.name for addon in plan.addons)} if plan.addons else {}),
     }
-    return found | ({"MAINTENANCE": names.ranges(cordoned)} if cordoned else {})
+
+
+def wanted_nodes(plan: Plan) -> list[Node]:
+    """Those that announce what they have become."""
+    return [node for node in plan.nodes if node.in_kubernetes]
 
 
 def reboot_s(plan: Plan) -> int:
@@ -41,19 +48,11 @@ def members(nodes: Iterable[Node]) -> str:
     return " ".join(f"{node.name}={node.address}" for node in nodes)
 
 
-def wanted(plan: Plan, applied: Mapping[str, Output[str]]) -> Output[str]:
-    """Lines `pool hash names`.
+def wanted(nodes: Iterable[Node], known: Mapping[str, str]) -> str:
+    """Lines `pool hash names`; `known` is what each node announces, by its name.
 
     The nodes of a pool share a hash, so a thousand fit in a few lines.
     """
-    nodes = [node for node in plan.nodes if node.in_kubernetes]
-    return Output.all(**{node.name: applied[node.name] for node in nodes}).apply(
-        lambda known: wanted_lines(nodes, known)
-    )
-
-
-def wanted_lines(nodes: Iterable[Node], known: Mapping[str, str]) -> str:
-    """As `wanted`, of some nodes; `known` is what each announces, by its name."""
     groups: dict[tuple[str, str], list[str]] = {}
     for node in nodes:
         groups.setdefault((node.pool, known[node.name]), []).append(node.name)

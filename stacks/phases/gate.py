@@ -1,0 +1,56 @@
+"""What phase `gate` is told: what proves that the cluster works."""
+
+from __future__ import annotations
+
+from stacks.cluster import api_record, clouds, digests
+from stacks.cluster.plan import Plan
+from stacks.render import acceptance as manifest
+
+_REACH = 5  # neighbours that each node's pod dials; all pairs up to six nodes
+
+
+def of_gate(plan: Plan) -> dict[str, str]:
+    """Values of the gate phase, but for APPLIED; `make verify` runs it with the same ones."""
+    network = plan.spec.network.plugin != "none"
+    rollouts = ["kube-system/deployment/coredns", "kube-system/daemonset/kube-proxy"]
+    if plan.spec.network.plugin == "flannel":
+        rollouts.append("kube-flannel/daemonset/flannel")
+    return {
+        "PLAN": plan_digest(plan),
+        "NODES": str(sum(1 for node in plan.nodes if node.in_kubernetes)),
+        "MANIFEST": manifest.acceptance(plan).rstrip("\n"),
+        "NETWORK": "1" if network else "0",
+        "NAMESPACE": manifest.NAMESPACE,
+        "NAME": manifest.NAME,
+        "PORT": str(manifest.PORT),
+        "DNS_DOMAIN": plan.spec.cluster.dns_domain,
+        "REACH": str(_REACH),
+        "SERVING_CERTIFICATES": plan.spec.kubelet.serving_certificates,
+        "DEPLOYMENTS": " ".join(rollouts),
+        **({"CLOUD_CONTROLLER": "external"} if clouds.has_controller(plan.spec) else {}),
+        **_doors(plan),
+    }
+
+
+def _doors(plan: Plan) -> dict[str, str]:
+    """Where a master asks for the API as clients outside do."""
+    asked = [plan.vip] if plan.vip else []
+    if plan.spec.front_doors.verify == "masters" and plan.endpoint not in asked:
+        asked.append(plan.endpoint)
+    said = api_record.zone(plan.spec)
+    named = {}
+    # What a private zone holds is not known where the engine runs.
+    if said is not None and said.private:
+        addresses = " ".join(api_record.known(plan) or ())
+        named = {"API_NAME": api_record.name(plan.spec), "API_ADDRESSES": addresses}
+    return ({"DOORS": " ".join(asked)} if asked else {}) | named
+
+
+def plan_digest(plan: Plan) -> str:
+    """Hash of everything wanted: every change has to pass the gate before it is remembered."""
+    # Of pools only what became nodes: hosts listed in another order are no change. How a change
+    # reaches the nodes is nothing that they become.
+    apart = {"pools", "nodes", "allow", "rollout"}
+    settings = plan.spec.model_dump_json(by_alias=True, exclude=apart)
+    addons = [repr(plan.addons)] if plan.addons else []
+    return digests.digest(settings, repr(plan.versions), repr(plan.nodes), *addons)
