@@ -18,6 +18,7 @@ from components.ssh.commands import Identity, Machine, after, attempt, converge
 from stacks.cluster import api_record, clouds, digests
 from stacks.cluster.plan import Plan
 from stacks.phases import scripts
+from stacks.phases.acceptance import plan_digest
 from stacks.render import acceptance as manifest
 
 _REACH = 5  # neighbours that each node's pod dials; all pairs up to six nodes
@@ -137,13 +138,3 @@ def _doors(plan: Plan) -> dict[str, str]:
         addresses = " ".join(api_record.known(plan) or ())
         named = {"API_NAME": api_record.name(plan.spec), "API_ADDRESSES": addresses}
     return ({"DOORS": " ".join(asked)} if asked else {}) | named
-
-
-def plan_digest(plan: Plan) -> str:
-    """Hash of everything wanted: every change has to pass the gate before it is remembered."""
-    # Of pools only what became nodes: hosts listed in another order are no change. How a change
-    # reaches the nodes is nothing that they become.
-    apart = {"pools", "nodes", "allow", "rollout"}
-    settings = plan.spec.model_dump_json(by_alias=True, exclude=apart)
-    addons = [repr(plan.addons)] if plan.addons else []
-    return digests.digest(settings, repr(plan.versions), repr(plan.nodes), *addons)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pulumi import Resource
 from pulumi_command import remote
 
-from components.cluster_wide.acceptance import plan_digest
 from components.ssh.commands import ANY_CHANGE, Identity, Machine, after, converge
 from stacks.cluster.plan import Plan
 from stacks.edits import snapshots
 from stacks.edits.memory import Memory
+from stacks.phases.acceptance import plan_digest
 
 
 def snapshot_first(
