@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from stacks.cluster.plan import Node, Plan
 from stacks.edits import membership
@@ -29,8 +29,12 @@ def new(plan: Plan, node: Node, *, founding: bool) -> NodeChange:
         actions.append(Action(phase="master", text=text))
     elif node.in_kubernetes:
         actions.append(Action(phase="join", text="join as a worker"))
+    if node.is_master and not node.is_etcd:
+        actions.append(Action(phase="etcd-absent", text="no etcd of another life runs here"))
     if node in plan.holders:
         actions.append(front_doors.stands_by(plan.vip))
+    elif plan.load_balancers and node.is_master:
+        actions += front_doors.beside(plan)
     if node in plan.ingress:
         actions.append(front_doors.ends_tls(plan.vip))
     return NodeChange(name=node.name, kind="new", roles=node.roles, actions=tuple(actions))
@@ -42,7 +46,7 @@ def rebuilt(plan: Plan, node: Node) -> NodeChange:
         Action(phase="first", text=f"{_out(node.roles)} (evicted before, if it still answers)")
     ]
     if node.is_load_balancer:
-        first = []  # nobody takes it out before: the others have the address by then
+        first = [Action(phase="first", text="the others take over what it holds")]
     machine = "wipe the machine and adopt it again" if node.ssh else "make a new machine"
     actions = new(plan, node, founding=False).actions[1:]
     return NodeChange(
@@ -81,10 +85,28 @@ def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
             actions = (out, Action(phase="machine", text=release))
             yield NodeChange(name=name, kind="leaving", roles=roles, actions=actions)
     for name, machine in sorted(before.away.items()):
-        if name not in stay and name not in away and not membership.was_lost(before, name):
+        if name in stay or name in away:
+            continue
+        if not membership.was_lost(before, name):
             yield NodeChange(
                 name=name, kind="leaving", roles=machine.roles, actions=(_release(plan),)
             )
+        elif not plan.made:
+            forgotten = Action(phase="machine", text="forget the machine, no SSH is tried")
+            yield NodeChange(name=name, kind="leaving", roles=machine.roles, actions=(forgotten,))
+    yield from _only_stopped(before, away)
+
+
+def _only_stopped(before: Memory, away: Mapping[str, Node]) -> Iterator[NodeChange]:
+    """Decommissioned ones that were in no cluster at the last success."""
+    for name, node in sorted(away.items()):
+        known = name in before.machines or (
+            name in before.away and not membership.was_lost(before, name)
+        )
+        if node.state == "decommissioned" and not known:
+            text = "the machine is reached, made where it is not there, and nothing runs on it"
+            action = Action(phase="decommission", text=text)
+            yield NodeChange(name=name, kind="leaving", roles=node.roles, actions=(action,))
 
 
 def _out(roles: tuple[str, ...]) -> str:

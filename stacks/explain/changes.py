@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from stacks.cluster import certificates, clouds
-from stacks.cluster import rotation as cluster_rotation
 from stacks.cluster.plan import Node, Plan
 from stacks.edits import memory
 from stacks.edits.memory import Memory
-from stacks.explain import arrivals, fence, front_doors, user_addons
+from stacks.explain import again, arrivals, fence, front_doors, user_addons
 from stacks.explain import rotation as explain_rotation
 from stacks.explain.actions import Action, Kind, NodeChange
 from stacks.phases import desired, system_addons
 from stacks.phases.effects import (
     CERTIFICATES,
-    CONNECTION,
     CONTROL_PLANE,
     ETCD_CLIENT,
     KUBELET_PART,
@@ -120,15 +117,27 @@ def _changed(node: Node, actions: tuple[Action, ...]) -> NodeChange:
 
 def _of_existing(then: Plan, plan: Plan, node: Node, drift: _Drift) -> Iterator[Action]:
     old = then.node(node.name)
-    if old.ssh != node.ssh or clouds.way_in(then.spec) != clouds.way_in(plan.spec):
-        yield Action(phase="node", text=f"{CONNECTION.what}: {CONNECTION.then}")
-    yield from _versions(then, plan, node)
-    yield from _client(then, plan, node)
-    yield from _values(then, old, plan, node, drift)
-    yield from _certificates(then, old, plan, node)
-    if old.is_etcd and not node.is_etcd:
-        yield Action(phase="nodes", text="its etcd member is removed, then its etcd is stopped")
+    found = [*_versions(then, plan, node), *_client(then, plan, node)]
+    found += _values(then, old, plan, node, drift)
+    found += _certificates(then, old, plan, node)
+    said = {action.phase for action in found}
+    for phase, text in again.of_node(then, old, plan, node).items():
+        if phase not in said or again.other_login(then, old, plan, node):
+            found.append(Action(phase=phase, text=text))
+            said.add(phase)
+    follows = again.follows(then, old, plan, node, said)
+    yield from (*found, *(Action(phase=phase, text=again.text()) for phase in follows))
+    if plan.in_lab and then.spec.converge != plan.spec.converge:
+        yield Action(phase="machine", text="is made again where it has vanished")
+    yield from _etcd_leaves(old, node)
     yield from _marks(old, node)
+
+
+def _etcd_leaves(old: Node, node: Node) -> Iterator[Action]:
+    """A master whose member moves to a machine of its own."""
+    if old.is_etcd and not node.is_etcd:
+        yield Action(phase="nodes", text="its etcd member is removed by those that stay")
+        yield Action(phase="etcd-absent", text="its etcd is stopped")
 
 
 def _versions(then: Plan, plan: Plan, node: Node) -> Iterator[Action]:
@@ -164,7 +173,8 @@ def _values(then: Plan, old: Node, plan: Plan, node: Node, drift: _Drift) -> Ite
             yield Action(phase=phase, text="join etcd as a learner, then vote")
             continue
         if phase == "vip-peers" and phase not in was:
-            continue  # said with vip-away
+            yield front_doors.lets_hear(plan.vip)
+            continue
         if phase == "vip-away" and phase not in was:
             yield front_doors.hands_over(plan.vip)
             continue
@@ -215,20 +225,7 @@ def _control_plane(kubeadm: str) -> str:
 
 
 def _certificates(then: Plan, old: Node, plan: Plan, node: Node) -> Iterator[Action]:
-    was = {leaf.name: leaf for leaf in certificates.of_node(then, old)}
-    now = {leaf.name: leaf for leaf in certificates.of_node(plan, node)}
-    if then.spec.pki.leaf_validity_hours != plan.spec.pki.leaf_validity_hours:
-        renewed = list(now)
-    else:
-        signers = {
-            subject
-            for subject, old_place, new_place in explain_rotation.moved(then, plan)
-            if cluster_rotation.signing(old_place) != cluster_rotation.signing(new_place)
-        }
-        renewed = [
-            name for name, leaf in now.items() if was.get(name) != leaf or leaf.ca in signers
-        ]
-    if renewed:
+    if renewed := again.renewed(then, old, plan, node):
         listed = ", ".join(name.removeprefix(f"{node.name}-") for name in renewed)
         effect = LOAD_BALANCER_CERTIFICATES if node.is_load_balancer else CERTIFICATES
         text = f"new {effect.what} {listed}: {effect.then}"
@@ -263,16 +260,19 @@ def _addons(before: Memory, plan: Plan, drift: _Drift) -> tuple[tuple[str, str],
     now = system_addons.addons(plan)
     was = system_addons.addons(before.plan) if before.plan else now
     drifted = drift.values.get("", frozenset())
-    again = plan.spec.converge != (before.plan or plan).spec.converge
+    once_more = again.of_cluster(before.plan, plan) if before.plan else ""
+    if not once_more and "addon" in drift.scripts:
+        once_more = "is applied again, nothing restarts"
     out = []
     for name in sorted(now):
         if was.get(name) != now[name] or name in drifted:
             told = [*fence.words(before.plan, plan)] if name == "lost-nodes" and before.plan else []
             text = "; ".join([*told, "nothing restarts"]) if told else _OBJECTS.get(name, _PODS)
             out.append((name, text))
-        elif again or "addon" in drift.scripts:
-            out.append((name, "is applied again, nothing restarts"))
+        elif once_more:
+            out.append((name, once_more))
     if before.plan is None:
         return tuple(out)
-    out += user_addons.changed(before.plan, plan, again=again or "manifests" in drift.scripts)
+    again_all = bool(once_more) or "manifests" in drift.scripts
+    out += user_addons.changed(before.plan, plan, again=again_all)
     return tuple(out)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from stacks.cluster.plan import Plan
+from stacks.edits.memory import Memory
+from stacks.explain import again
 from stacks.explain.actions import Action
+from stacks.render import vip_holders
 
 
 def stands_by(vip: str) -> Action:
@@ -24,6 +28,11 @@ def hands_over(vip: str) -> Action:
     """A master that held it, or stood by, and load balancers do from now on."""
     text = f"keepalived stops: load balancers stand by and take the VIP {vip}"
     return Action(phase="vip-away", text=text)
+
+
+def lets_hear(vip: str) -> Action:
+    """A master beside load balancers that are to hold it."""
+    return Action(phase="vip-peers", text=f"let the load balancers hear who has the VIP {vip}")
 
 
 def alone_again() -> Action:
@@ -54,3 +63,29 @@ def ends_tls(vip: str) -> Action:
     """A machine of the ingress tier from now on."""
     text = f"end TLS at {vip.partition(':')[0]}, ports 80 and 443, for the ingress controller"
     return Action(phase="ingress", text=text)
+
+
+def beside(plan: Plan) -> Iterator[Action]:
+    """A new master beside load balancers."""
+    if plan.holders:
+        yield lets_hear(plan.vip)
+    text = (
+        "keepalived is none of its own: load balancers stand by"
+        if plan.holders
+        else "keepalived is none of the stack's"
+    )
+    yield Action(phase="vip-away", text=text)
+
+
+def holders(before: Memory | None, plan: Plan) -> tuple[str, ...]:
+    """What the cluster is told of who may hold it."""
+    then = before.plan if before else None
+    if then is None or not then.holders:
+        return ("the cluster is told which load balancers may have it",) if plan.holders else ()
+    if not plan.holders:
+        return ("the list of who may have it is left as it is",)
+    if vip_holders.vip_holders(then) != vip_holders.vip_holders(plan):
+        return ("the cluster is told which load balancers may have it now",)
+    return (
+        ("who may have it is told again, nothing changes",) if again.of_cluster(then, plan) else ()
+    )

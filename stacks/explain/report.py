@@ -14,7 +14,7 @@ from stacks.edits import endings
 from stacks.edits.endings import Ending
 from stacks.edits.memory import Memory
 from stacks.edits.transition import Verdict
-from stacks.explain import formats, markdown, waves
+from stacks.explain import disruption, formats, markdown, waves
 from stacks.explain.actions import Action, NodeChange, Wave
 from stacks.explain.changes import Changes, changes
 
@@ -51,7 +51,7 @@ def report(before: Memory | None, plan: Plan, verdict: Verdict) -> Report:
         is_new=before is None,
         changes=found,
         waves=waves.waves(before, plan, found),
-        downtime=waves.downtime(before, plan, found),
+        downtime=disruption.downtime(before, plan, found),
         verdict=verdict,
         endings=before.endings if before else (),
     )
@@ -78,7 +78,7 @@ def as_text(said: Report, now: datetime | None = None) -> str:
         lines += [f"     {line}" for line in wave.lines]
         for names, actions in _groups(wave.nodes):
             lines.append(f"     {spoken(names)}")
-            lines += [f"       - {action.text}" for action in actions]
+            lines += [f"       - {text}" for text in _texts(actions)]
         lines.append(f"     checked: {wave.checked}")
         lines.append(f"     an abort here leaves: {wave.abort}")
     if said.waves:
@@ -121,7 +121,7 @@ def _rows(number: int, wave: Wave) -> Iterator[str]:
         yield f"| {title} | | {_words(line)} |"
         title = ""
     for names, actions in _groups(wave.nodes):
-        what = "<br>".join(_words(action.text) for action in actions)
+        what = "<br>".join(map(_words, _texts(actions)))
         yield f"| {title} | {spoken(names)} | {what} |"
         title = ""
 
@@ -199,6 +199,11 @@ def _summary(said: Report) -> str:
 
 def _downtime(said: Report) -> str:
     return "needs downtime of: " + ("; ".join(said.downtime) or "nothing")
+
+
+def _texts(actions: Iterable[Action]) -> tuple[str, ...]:
+    """What several phases of a node have in common is said once."""
+    return tuple(dict.fromkeys(action.text for action in actions))
 
 
 def _groups(

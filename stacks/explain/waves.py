@@ -11,11 +11,13 @@ from collections.abc import Collection, Iterable, Iterator
 from stacks.cluster import api_record as cluster_api_record
 from stacks.cluster.plan import Plan
 from stacks.edits import api_record as edit_api_record
-from stacks.edits import membership, snapshots
+from stacks.edits import snapshots
 from stacks.edits.memory import Memory
-from stacks.explain import rollout
-from stacks.explain.actions import Action, NodeChange, Wave, only
+from stacks.explain import front_doors, keys, rollout
+from stacks.explain.actions import NodeChange, Wave, only
 from stacks.explain.changes import Changes
+from stacks.phases import gate
+from stacks.render import join
 
 _PREPARE = ("machine", "node")
 _CHANGED = ("node", "etcd-member", "master")  # leafs come before all turns
@@ -34,11 +36,17 @@ _MASTER = (
 
 def waves(before: Memory | None, plan: Plan, found: Changes) -> tuple[Wave, ...]:
     """The waves of an up, first to last; none when nothing is to be done."""
-    named = [*edit_api_record.changed(before, plan), *edit_api_record.deleted(before, plan)]
-    if not (found.nodes or found.addons or found.program or named) and found.comparable:
+    if not (found.nodes or found.addons or found.program or _is_other(before, plan)):
         return rollout.settings(before, plan)
     parts = _of_birth(plan, found) if before is None else _of_life(before, plan, found)
     return tuple(wave for wave in parts if wave.nodes or wave.lines)
+
+
+def _is_other(before: Memory | None, plan: Plan) -> bool:
+    """Whether the list of nodes and the gate run: for every change of what is wanted."""
+    if before is None or before.plan is None:
+        return True
+    return gate.plan_digest(before.plan) != gate.plan_digest(plan)
 
 
 def _of_birth(plan: Plan, found: Changes) -> Iterator[Wave]:
@@ -46,6 +54,7 @@ def _of_birth(plan: Plan, found: Changes) -> Iterator[Wave]:
         title="machines",
         order="side by side",
         nodes=only(found.nodes, _PREPARE),
+        lines=keys.born(plan),
         checked=_PREFLIGHT,
         abort="machines that nobody uses; the next up goes on",
     )
@@ -67,23 +76,39 @@ def _of_birth(plan: Plan, found: Changes) -> Iterator[Wave]:
         title="add-ons and workers, as soon as the first master serves",
         order="side by side",
         nodes=only(found.nodes, ["join"]),
-        lines=tuple(f"add-on {name} {what}" for name, what in found.addons),
+        lines=(
+            *(f"add-on {name} {what}" for name, what in found.addons),
+            f"join-token {_token(0)}"
+            if not plan.workers
+            else f"join-token {_token(len(plan.workers))}",
+        ),
         checked="every node is Ready and has announced what it applied",
         abort="fewer workers; the next up joins them with a new token",
     )
     yield _record(None, plan)
+    yield from _list_of_nodes(found)
+    yield _stopped(found)
     yield _ingress(found)
-    yield _vip(found)
+    yield _vip(None, plan, found)
     yield _gate(plan)
 
 
 def _of_life(before: Memory, plan: Plan, found: Changes) -> Iterator[Wave]:
     controllers = {node.name for node in (*plan.etcd, *plan.masters)}
     new, changed = found.of("new", "rebuilt"), found.of("changed")
+    joining = [node for node in new if {*node.roles} == {"worker"}]
+    yield Wave(
+        title="machines of this computer",
+        order="side by side",
+        nodes=only(changed, ["machine"]),
+        checked="each is there",
+        abort="nothing has changed",
+    )
     yield Wave(
         title="new leafs, on all masters and members that exist",
         order="side by side",
         nodes=only([node for node in changed if node.name in controllers], ["pki"]),
+        lines=keys.made(before, plan),
         checked="what reads them does so while it runs: nothing restarts, nobody waits for a turn",
         abort="old leafs or new ones, each of them good",
     )
@@ -107,7 +132,7 @@ def _of_life(before: Memory, plan: Plan, found: Changes) -> Iterator[Wave]:
         title="CAs and keys, once every master has made the step",
         order="once",
         nodes=(),
-        lines=found.keys,
+        lines=keys.settled(before, plan, found.keys),
         checked="each namespace holds the CAs of this step; no Secret lies under another key than "
         "the one that encrypts",
         abort="old and new are known to all nodes; the next up goes on",
@@ -123,7 +148,8 @@ def _of_life(before: Memory, plan: Plan, found: Changes) -> Iterator[Wave]:
     yield Wave(
         title="workers that join",
         order="side by side",
-        nodes=only([node for node in new if node.name not in controllers], ["join"]),
+        nodes=only(joining, ["join"]),
+        lines=(_token(len(joining)),) if joining else (),
         checked="every node is Ready and has announced what it applied",
         abort="fewer workers; the next up joins them with a new token",
     )
@@ -140,15 +166,9 @@ def _of_life(before: Memory, plan: Plan, found: Changes) -> Iterator[Wave]:
     )
     yield _record(before, plan)
     yield from _list_of_nodes(found)
-    yield Wave(
-        title="decommissioned machines",
-        order="side by side",
-        nodes=only(found.of("leaving"), ["decommission"]),
-        checked="no process of ours is left",
-        abort="a machine that runs on without being in the cluster; the next up stops it",
-    )
+    yield _stopped(found)
     yield _ingress(found)
-    yield _vip(found)
+    yield _vip(before, plan, found)
     yield _gate(plan)
     yield Wave(
         title="machines that have left, after the gate",
@@ -188,7 +208,11 @@ def _control_plane(plan: Plan, found: Changes, controllers: Collection[str]) -> 
             phases = _CHANGED if node.kind == "changed" else _NEW
             nodes += only([node], phases)
     has_member = any(action.phase == "etcd-member" for node in nodes for action in node.actions)
-    has_master = any(action.phase == "master" for node in nodes for action in node.actions)
+    has_master = any(
+        action.phase == "master" and (action.restarts or node.kind != "changed")
+        for node in nodes
+        for action in node.actions
+    )
     checks = [text for text, said in ((_MEMBER, has_member), (_MASTER, has_master)) if said]
     yield Wave(
         title="etcd members and masters, each whole before the next",
@@ -212,6 +236,23 @@ def _record(before: Memory | None, plan: Plan) -> Wave:
     )
 
 
+def _token(joining: int) -> str:
+    if not joining:
+        return "none is made: no worker joins"
+    minutes = join.token_life_s(joining) // 60
+    return f"a token to join by is made known to the cluster, and ends after {minutes} minutes"
+
+
+def _stopped(found: Changes) -> Wave:
+    return Wave(
+        title="what runs no longer, on machines that stay",
+        order="side by side",
+        nodes=only(found.nodes, ["decommission", "etcd-absent"]),
+        checked="no process of ours is left",
+        abort="a machine that runs on without being in the cluster; the next up stops it",
+    )
+
+
 def _list_of_nodes(found: Changes) -> Iterator[Wave]:
     yield Wave(
         title="list of nodes: labels, taints, and those that leave",
@@ -220,22 +261,25 @@ def _list_of_nodes(found: Changes) -> Iterator[Wave]:
             *only(found.of("changed"), ["nodes"]),
             *only(found.of("leaving"), ["nodes"]),
         ),
+        lines=("compared with the config, from a master",),
         checked="every wanted node is Ready and as wanted before one leaves; before an etcd member "
         "leaves, those that stay have a quorum of their own",
         abort="a node cordoned or gone; those that stay are untouched",
     )
 
 
-def _vip(found: Changes) -> Wave:
+def _vip(before: Memory | None, plan: Plan, found: Changes) -> Wave:
     """Who holds it already learns of new ones first: a holder that nobody tells of would be two."""
     leaving = only(found.of("leaving"), ["vip-holders"])
-    masters = only(found.of("changed"), ["vip-peers", "vip-away"])
+    peers = only(found.nodes, ["vip-peers"])
+    away = only(found.nodes, ["vip-away"])
     holders = [node for node in found.nodes if node.kind == "changed"]
     holders += [node for node in found.nodes if node.kind in ("new", "rebuilt")]
     return Wave(
         title="virtual IP",
         order="one by one",
-        nodes=(*leaving, *masters, *only(holders, ["vip"])),
+        nodes=(*leaving, *peers, *only(holders, ["vip"]), *away),
+        lines=front_doors.holders(before, plan),
         checked="keepalived takes its configuration, its HAProxy listens at the address, and no "
         "machine has it that the others do not hear",
         abort="the address where it is; fewer machines that can take it, or more",
@@ -273,46 +317,3 @@ def _in_turn(plan: Plan, nodes: Iterable[NodeChange]) -> list[NodeChange]:
     known = {node.name: node for node in nodes}
     order = (*plan.etcd, *(node for node in plan.masters if not node.is_etcd))
     return [known[node.name] for node in order if node.name in known]
-
-
-def downtime(before: Memory | None, plan: Plan, found: Changes) -> tuple[str, ...]:
-    """What clients will notice; empty is what an edit of a highly available cluster should be."""
-    if before is None:
-        return ()
-    out = []
-    for role, what, restart in (
-        ("master", "the API does not answer while its only API server", "kube-apiserver"),
-        ("etcd", "the API can neither read nor write while etcd's only member", "etcd"),
-    ):
-        served = [name for name, machine in before.machines.items() if role in machine.roles]
-        if len(served) != 1:
-            continue
-        actions = [a for node in found.of("changed") if node.name in served for a in node.actions]
-        if any(_restarts(action, restart) for action in actions):
-            out.append(f"{what} restarts ({served[0]})")
-    return (*out, *_vip_away(before, plan))
-
-
-def _vip_away(before: Memory, plan: Plan) -> Iterator[str]:
-    """Nobody has the VIP for a time: it moves to other machines, or its only one is made anew."""
-    then = _standing_by(before.plan) if before.plan else set()
-    now, anew = _standing_by(plan), set(membership.rebuilt(before, plan))
-    if not then or not now or (then & now) - anew:
-        return
-    if then <= anew:
-        yield f"the VIP {plan.vip} while {', '.join(sorted(then))} is made anew"
-    else:
-        # Masters and load balancers stand by for each other; one pool does not for another.
-        handed = before.plan and bool(before.plan.load_balancers) != bool(plan.load_balancers)
-        how_long = "about a second" if handed else "some seconds"
-        yield f"the VIP {plan.vip} for {how_long}, while it moves to {', '.join(sorted(now))}"
-
-
-def _standing_by(plan: Plan) -> set[str]:
-    """Who can have the VIP: a load balancer in maintenance cannot."""
-    resting = {node.name for node in plan.load_balancers if node.state != "active"}
-    return {node.name for node in plan.holders} - resting
-
-
-def _restarts(action: Action, what: str) -> bool:
-    return action.restarts == what

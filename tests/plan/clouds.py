@@ -74,7 +74,7 @@ def created(kind: str, inputs: Properties) -> tuple[str, Properties]:
     made = {
         "arn": f"arn:aws:x:eu-central-1:123456789012:{short}/{number}",
         "name": name,
-        "publicIp": "198.51.100.8",
+        "publicIp": f"198.18.{int(mark[:2], 16)}.{int(mark[2:4], 16)}",
         "allocationId": f"eipalloc-{mark[:17]}",
         "dnsName": f"{name}.elb.eu-central-1.amazonaws.com",
         "defaultSecurityGroupId": f"sg-{mark[:17]}",

@@ -186,9 +186,9 @@ def test_an_internal_balancer_is_asked_from_a_master_an_external_one_from_here(
     _, run = stacks.settled(config(outer))
     said = json.loads(run.named(SERVED).text("stdin"))
     assert (said["door"], said["ask"]) == ("api.example.com:6443", True)
-    # AWS has one in each zone; the recording engine gives them all the same address.
+    # AWS has one in each zone.
     assert len(said["at"]) == {"gcp": 1, "aws": 3}[provider]
-    assert set(said["at"]) <= {"198.51.100.7", "198.51.100.8"}
+    assert all(address.startswith(("198.51.", "198.18.")) for address in said["at"])
 
 
 def test_a_master_may_ask_the_internal_balancer_on_aws_where_it_has_to(stacks: Stacks) -> None:

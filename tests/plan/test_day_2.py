@@ -15,6 +15,7 @@ from stacks.explain import report
 from stacks.explain.report import Report
 from tests.plan.registration import Run
 from tests.plan.settled import Stacks, assert_exactly
+from tests.plan.told import Told
 from tests.unit.configs import adopted, gcp, host_key, lab, planned, with_store
 
 PAGE = Path(__file__).parents[2] / "docs" / "day-2.md"
@@ -239,6 +240,7 @@ def test_a_row_changes_what_the_page_says_and_the_words_name_the_same_nodes(
     said = told(before, after)
     assert spoken_of(said) == set(row.touched)
     assert not said.is_empty
+    assert Told(planned(before), planned(after), said, run).findings() == []
     assert_exactly(engine.up(after), [])
     assert told(after, after).is_empty
 

@@ -19,6 +19,8 @@ RESTART = (
     "differs"
 )
 ETCD = "etcd restarts, after its leadership has moved"
+FOLLOWS = "phase master runs again, nothing else restarts"
+VANISHED = "is made again where it has vanished"
 AGAIN = "converge.generation: every phase runs again, what is right stays"
 MASTERS = ["master-1", "master-2", "master-3"]
 ALL = [*MASTERS, "worker-1", "worker-2"]
@@ -99,6 +101,7 @@ EDITS = [
                 "stand by for the VIP 10.92.0.5:8443",
                 "new certificates apiserver: apiserver and etcd read them while they run; "
                 "controller manager and scheduler restart",
+                FOLLOWS,
             ]
             for name in MASTERS
         },
@@ -129,7 +132,10 @@ EDITS = [
     pytest.param(
         {"pools.master.count": 2},
         {
-            **{name: [RELOAD, "list of etcd members: nothing restarts"] for name in MASTERS[:2]},
+            **{
+                name: [RELOAD, "list of etcd members: nothing restarts", FOLLOWS]
+                for name in MASTERS[:2]
+            },
             "worker-1": [RELOAD],
             "worker-2": [RELOAD],
             "master-3": [
@@ -143,7 +149,10 @@ EDITS = [
     ),
     pytest.param(
         {"converge.generation": 2},
-        {**{name: [AGAIN, AGAIN] for name in MASTERS}, "worker-1": [AGAIN], "worker-2": [AGAIN]},
+        {
+            **{name: [AGAIN, AGAIN, AGAIN, AGAIN, VANISHED] for name in MASTERS},
+            **{name: [AGAIN, VANISHED] for name in ("worker-1", "worker-2")},
+        },
         id="everything again",
     ),
 ]  # fmt: skip

@@ -27,11 +27,17 @@ cluster dev, against its last successful up: 1 new, 5 untouched
      checked: applied by the API server; that their pods run is asked by the gate
      an abort here leaves: old or new manifests, each whole
 3. workers that join, side by side
+     a token to join by is made known to the cluster, and ends after 120 minutes
      worker-3
        - join as a worker
      checked: every node is Ready and has announced what it applied
      an abort here leaves: fewer workers; the next up joins them with a new token
-4. acceptance gate, once
+4. list of nodes: labels, taints, and those that leave, one by one
+     compared with the config, from a master
+     checked: every wanted node is Ready and as wanted before one leaves; before an etcd member \
+leaves, those that stay have a quorum of their own
+     an abort here leaves: a node cordoned or gone; those that stay are untouched
+5. acceptance gate, once
      API, controllers, add-ons; a pod on every node reaches pods, Service, NodePort and DNS
      checked: only now the stack remembers this config as applied
      an abort here leaves: everything done, not yet remembered; the next up asks again
@@ -48,10 +54,16 @@ cluster prod, against its last successful up: 4 changed, 1 leaving, 0 untouched
      master-2, master-3
        - haproxy.cfg: HAProxy reloads, open connections stay
        - list of etcd members: nothing restarts
+       - phase master runs again, nothing else restarts
      checked: a member restarts only where the others have a quorum without it; after it, it votes \
 and is healthy
      an abort here leaves: the one in hand old or new, the others untouched and serving
 3. add-ons, side by side
+     admission-policies is applied from master-2 from now on, nothing restarts
+     coredns is applied from master-2 from now on, nothing restarts
+     flannel is applied from master-2 from now on, nothing restarts
+     kube-proxy is applied from master-2 from now on, nothing restarts
+     lost-nodes is applied from master-2 from now on, nothing restarts
      serving-certificates kubelets get certificates for these addresses, nothing restarts
      checked: applied by the API server; that their pods run is asked by the gate
      an abort here leaves: old or new manifests, each whole
@@ -68,6 +80,7 @@ the next up goes on, and later waves are untouched
      an abort here leaves: some workers of this wave old, some new, one in hand perhaps cordoned; \
 the next up goes on, and later waves are untouched
 6. list of nodes: labels, taints, and those that leave, one by one
+     compared with the config, from a master
      master-1
        - evict its pods (PodDisruptionBudgets are respected; emptyDir and local volumes do not move along, pods without a controller end for good)
        - leave etcd: removed by those that stay, once they have a quorum without it

@@ -1,0 +1,167 @@
+"""What is told against what is done: the plan in words of an edit, and the resources that the same edit changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from graphlib import TopologicalSorter
+
+from stacks.cluster.plan import Plan
+from stacks.explain.actions import Wave
+from stacks.explain.report import Report
+from stacks.phases import desired
+from tests.plan.registration import Change, Run
+from tests.plan.told_places import Place, Places, UnknownResourceError, happens
+
+# What the lines of a wave are about, by the beginning of its title; None: each names it first.
+_LINES: Mapping[str, str | None] = {
+    "add-ons and workers": None,
+    "add-ons": None,
+    "etcd snapshot": "snapshot",
+    "machines": "secrets",
+    "new leafs": "leafs",
+    "virtual IP": "vip-holders",
+    "CAs and keys": "keys",
+    "workers, wave": "waves",
+    "workers that join": "join-token",
+    "rollout": "waves",
+    "list of nodes": "nodes",
+    "name of the API": "api-name",
+    "acceptance gate": "gate",
+}
+# Phases that one command on a master does for all nodes.
+_FOR_ALL = frozenset({"nodes", "first", "vip-holders"})
+# Lines that say how, beside those that say what.
+_BESIDE = frozenset({"waves"})
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """One edit: what was there (None: nothing), what is wanted, what is told, what was done."""
+
+    then: Plan | None
+    plan: Plan
+    report: Report
+    run: Run
+
+    def findings(self) -> list[Finding]:
+        return [*self._uncovered(), *self._unbacked(), *self._disordered()]
+
+    @cached_property
+    def told(self) -> list[tuple[int, Place]]:
+        """Every place of the plan, with the number of its wave."""
+        out: list[tuple[int, Place]] = []
+        for number, wave in enumerate(self.report.waves):
+            out += [(number, place) for place in _of_lines(wave)]
+            for node in wave.nodes:
+                for action in node.actions:
+                    subject = "" if action.phase in _FOR_ALL else node.name
+                    out.append((number, (action.phase, subject)))
+        return list(dict.fromkeys(out))
+
+    @cached_property
+    def done(self) -> list[tuple[Change, Place]]:
+        places = self._places()
+        return [(change, places.of(change)) for change in self.run.changes]
+
+    def _places(self) -> Places:
+        plans = [plan for plan in (self.then, self.plan) if plan]
+        stay = {node.name for node in self.plan.nodes}
+        away = {node.name: node for node in self.plan.away}
+        nodes = {node.name for plan in plans for node in (*plan.nodes, *plan.away)}
+        return Places(
+            cluster=self.plan.spec.cluster.name,
+            nodes=nodes,
+            gone={
+                name: "decommission"
+                if name in away and away[name].state == "decommissioned"
+                else "machine"
+                for name in nodes - stay
+            },
+            adopted=not self.plan.made,
+            anew={n.name for n in self.report.changes.of("rebuilt")},
+            were=_phases(self.then),
+            phases=_phases(self.plan),
+            changes={change.name: change for change in self.run.changes},
+        )
+
+    def _uncovered(self) -> Iterator[Finding]:
+        waves: Counter[Place] = Counter(place for _, place in self.told)
+        seen: dict[Place, list[Change]] = {}
+        for change, place in self.done:
+            seen.setdefault(place, []).append(change)
+        for place, changes in seen.items():
+            if place[0] == "waves":
+                continue
+            listed = ", ".join(map(str, changes[:4]))
+            if not waves[place]:
+                yield Finding(f"not told: {place[0]}", f"{place}: {listed}")
+            elif waves[place] > 1:
+                yield Finding(f"told twice: {place[0]}", f"{place}: {listed}")
+
+    def _unbacked(self) -> Iterator[Finding]:
+        backed = {place for _, place in self.done}
+        for _, place in self.told:
+            if place not in backed and place[0] not in _BESIDE:
+                yield Finding(f"not done: {place[0]}", str(place))
+
+    def _disordered(self) -> Iterator[Finding]:
+        wave = {place: number for number, place in reversed(self.told)}
+        turn = {
+            change.after.urn if change.after else f"gone {change.name}": wave[place]
+            for change, place in self.done
+            if place in wave and happens(change)
+        }
+        places = {
+            change.after.urn: place for change, place in self.done if change.after is not None
+        }
+        last: dict[str, tuple[int, str]] = {}
+        graph = {
+            urn: one.dependencies & self.run.resources.keys()
+            for urn, one in self.run.resources.items()
+        }
+        for urn in TopologicalSorter(graph).static_order():
+            before = max((last[other] for other in graph[urn]), default=(-1, ""))
+            own = turn.get(urn, -1)
+            if 0 <= own < before[0]:
+                other = places[before[1]]
+                text = f"{places[urn]} is told before {other}, and waits for it"
+                yield Finding(f"order: {places[urn][0]} before {other[0]}", text)
+            last[urn] = max(before, (own, urn))
+        end = max(
+            (number for urn, number in turn.items() if not urn.startswith("gone ")), default=-1
+        )
+        for change, place in self.done:
+            if f"gone {change.name}" in turn and turn[f"gone {change.name}"] < end:
+                text = f"{change} is told too early: whatever goes does so at the end"
+                yield Finding(f"order: {place[0]} goes last", text)
+
+
+def _phases(plan: Plan | None) -> dict[str, set[str]]:
+    return {node.name: set(desired.of_phases(plan, node)) for node in plan.nodes} if plan else {}
+
+
+def _of_lines(wave: Wave) -> Iterator[Place]:
+    if not wave.lines:
+        return
+    [about] = [about for title, about in _LINES.items() if wave.title.startswith(title)][:1]
+    for line in wave.lines:
+        if about == "leafs":
+            yield ("outputs" if "certificate" in line else "secrets"), ""
+        elif line.startswith("join-token"):
+            yield "join-token", ""
+        elif about is not None:
+            yield about, ""
+        else:
+            yield "addon", line.removeprefix("add-on ").split(" ")[0]
+
+
+__all__ = ["Finding", "Told", "UnknownResourceError"]

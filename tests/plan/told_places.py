@@ -1,0 +1,194 @@
+"""Which place of the plan in words tells of a resource: one table, which knows every resource there is.
+
+A place is (part, subject): a phase and the node on which it runs, or a line and what it is about. A resource that no
+row fits raises: whoever adds one decides what tells of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from tests.plan.clouds import is_cloud
+from tests.plan.providers import COMMAND, COPY, LOCAL, STASH
+from tests.plan.registration import Change, Resource
+
+Place = tuple[str, str]
+
+# Of one node, by the end of the name: the phase that tells of it when it is made, changed, or
+# deleted while the node stays. Each deletion of the third column runs nothing.
+_OF_NODE: Mapping[str, tuple[str, str, str]] = {
+    "machine": ("machine", "machine", "machine"),
+    "scripts": ("node", "node", "node"),
+    "preflight": ("node", "node", "node"),
+    "node": ("node", "node", "node"),
+    "keys": ("node", "pki", "node"),
+    "join": ("join", "join", "master"),
+    "etcd-keys": ("etcd-member", "pki", "etcd-absent"),
+    "etcd-found": ("etcd-member", "etcd-member", "etcd-absent"),
+    "etcd": ("etcd-member", "etcd-member", "etcd-absent"),
+    "etcd-absent": ("etcd-absent", "etcd-absent", "etcd-member"),
+    "master-keys": ("master", "pki", "node"),
+    "master-shared-keys": ("master", "master", "node"),
+    "master": ("master", "master", "node"),
+    "vip-peers": ("vip-peers", "vip-peers", "node"),
+    "vip": ("vip", "vip", "node"),
+    "ingress": ("ingress", "ingress", "node"),
+    "decommission": ("decommission", "decommission", "node"),
+}
+# Of the cluster, by the rest of the name.
+_OF_CLUSTER: Mapping[str, Place] = {
+    "snapshot": ("snapshot", ""),
+    "retire": ("first", ""),
+    "rotation": ("keys", ""),
+    "join-token": ("join-token", ""),
+    "nodes": ("nodes", ""),
+    "gate": ("gate", ""),
+    "door": ("gate", ""),
+    "acceptance": ("gate", ""),  # its stamp
+    "vip-holders": ("vip-holders", ""),
+    "balancer-serves": ("api-name", ""),
+    "api-name": ("api-name", ""),
+    "api-name-known": ("api-name", ""),
+    "lab": ("ground", ""),
+    "lab-ssh": ("ground", ""),
+    "lab-host-keys": ("ground", ""),
+    "ssh": ("ground", ""),
+    "host-keys": ("ground", ""),
+}
+# Leafs of a node are told with the command that places them.
+_LEAFS = {
+    "etcd-server": "etcd-keys",
+    "etcd-peer": "etcd-keys",
+    "etcd-client": "etcd-keys",
+    "apiserver": "master-keys",
+    "apiserver-etcd-client": "master-keys",
+    "apiserver-kubelet-client": "master-keys",
+    "front-proxy-client": "master-keys",
+    "approver": "master-keys",
+    "load-balancer": "keys",
+}
+# Of no node: who holds a file of it is told with the outputs.
+_OUTPUTS = ("admin", "etcd-client")
+_SECRETS = re.compile(r"(kubernetes-ca|etcd-ca|front-proxy-ca|service-account|seed)(-\d+)?(-key)?")
+
+
+class UnknownResourceError(Exception):
+    """No row of the table fits: say what tells of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Of one edit; `nodes` are the names of both plans, `gone` those that are no more."""
+
+    cluster: str
+    nodes: Collection[str]
+    gone: Mapping[str, str]  # by name: the phase that tells of what goes with it
+    adopted: bool
+    anew: Collection[str]  # made anew under their name
+    were: Mapping[str, Collection[str]]  # phases of each node that was there
+    phases: Mapping[str, Collection[str]]  # of each node that stays or comes
+    changes: Mapping[str, Change]  # by name of the resource
+
+    def of(self, change: Change) -> Place:
+        resource = _resource(change)
+        rest = resource.name.removeprefix(f"{self.cluster}-")
+        rest = rest.removesuffix("-attempt")
+        node, part = self._split(rest)
+        if node:
+            return self._of_node(node, part, change)
+        if is_cloud(resource.type):
+            return self._of_cluster(rest) if rest in _OF_CLUSTER else ("cloud", resource.type)
+        if rest.startswith("pki-"):
+            return self._of_pki(rest.removeprefix("pki-"), change.mark)
+        return self._of_cluster(rest)
+
+    def _split(self, rest: str) -> tuple[str, str]:
+        """The node that a name begins with, the longest there is, and what follows."""
+        for node in sorted(self.nodes, key=len, reverse=True):
+            if rest.startswith(f"{node}-"):
+                return node, rest.removeprefix(f"{node}-")
+        return "", rest
+
+    def _of_node(self, node: str, part: str, change: Change) -> Place:
+        resource = _resource(change)
+        if node in self.gone:
+            return self.gone[node], node
+        if is_cloud(resource.type):
+            own = self.changes.get(f"{self.cluster}-{node}-node")
+            is_new = change.mark == "+" and own is not None and own.mark == "+"
+            return ("machine", node) if is_new else ("cloud", resource.type)
+        if part.startswith("ingress-"):
+            part = "ingress"
+        if part == "preflight" and self.adopted and (change.mark == "+" or node in self.anew):
+            return "machine", node
+        if part not in _OF_NODE:
+            raise UnknownResourceError(f"{resource.type} {resource.name}")
+        made, changed, deleted = _OF_NODE[part]
+        if node in self.anew:
+            changed = made
+        phase = {"+": made, "-": deleted}.get(change.mark, changed)
+        if part.startswith("vip") and change.mark == "-":
+            return self._without_vip(part, node), node
+        if phase in ("vip", "ingress") and phase not in self.phases[node]:
+            phase = f"{phase}-away"
+        return phase, node
+
+    def _without_vip(self, part: str, node: str) -> str:
+        """Deleting these runs nothing: what takes their place tells of it."""
+        if part == "vip-peers":
+            return "vip" if "vip" in self.phases[node] else "vip-away"
+        return "vip-away" if "vip-away" in self.were[node] else "node"
+
+    def _of_pki(self, rest: str, mark: str) -> Place:
+        if _SECRETS.fullmatch(rest):
+            return ("keys" if mark == "-" else "secrets"), ""
+        leaf = rest.removesuffix("-key").removesuffix("-request")
+        node, kind = self._split(leaf)
+        if node and kind in _LEAFS:
+            placed = f"{self.cluster}-{node}-{_LEAFS[kind]}"
+            if placed not in self.changes:
+                raise UnknownResourceError(f"leaf {leaf}, which nothing places")
+            return self.of(self.changes[placed])
+        if leaf == "ingress":
+            return self._of_ingress()
+        if leaf in _OUTPUTS:
+            return "outputs", ""
+        raise UnknownResourceError(f"leaf {leaf}")
+
+    def _of_ingress(self) -> Place:
+        """With the first machine that gets it; where none is any more, with one of those that stop."""
+        for name, change in self.changes.items():
+            if name.endswith("-ingress-own"):
+                return self.of(change)
+        raise UnknownResourceError("the leaf of the ingress tier, which nothing places")
+
+    def _of_cluster(self, rest: str) -> Place:
+        if found := re.fullmatch(r"addon-(.+?)(-file-\d+)?", rest):
+            return "addon", found[1]
+        if re.fullmatch(r"wave-\d+", rest):
+            return "waves", ""
+        if rest not in _OF_CLUSTER:
+            raise UnknownResourceError(rest)
+        return _OF_CLUSTER[rest]
+
+
+def happens(change: Change) -> bool:
+    """Whether it does anything to what runs: only then it has a time that can be told.
+
+    A stamp, a key and a certificate come to be in the state alone. Scripts lie on a machine until a phase runs them.
+    A gate between waves asks, and a command that is deleted without a command for it does nothing.
+    """
+    resource = _resource(change)
+    if resource.type.startswith("tls:") or resource.type in (STASH, COPY):
+        return False
+    if change.mark == "-" and resource.type in (COMMAND, LOCAL):
+        return bool(resource.inputs.get("delete")) and not resource.retained
+    return re.search(r"-wave-\d+$", resource.name) is None
+
+
+def _resource(change: Change) -> Resource:
+    found = change.after or change.before
+    assert found is not None
+    return found
