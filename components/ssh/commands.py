@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pulumi
@@ -12,15 +12,11 @@ from pulumi import Input, Output, Resource, ResourceOptions
 from pulumi_command import remote
 
 from components.ssh import script
-from stacks.cluster import digests
 from stacks.cluster.plan import Node
 from stacks.phases import scripts
 
 _SCRIPTS = "components/scripts"  # relative: the state must not depend on where the checkout lies
 _REMOTE = ".kube-ha"  # in the SSH user's home
-
-# What a phase is told; as a whole an output where secrets are part of many of them.
-Values = Mapping[str, Input[str]] | Output[dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +112,7 @@ def copy_file(
 
 
 def attempt(name: str, *, wanted: Input[str], opts: ResourceOptions) -> pulumi.Stash:
-    """A stamp that is new for every change of `wanted`, for all but a machine's first command.
-
-    What a single phase is told has one by `stamp`.
-    """
+    """A stamp that is new for every change of `wanted`, for all but a machine's first command."""
     return pulumi.Stash(
         name,
         input=uuid.uuid4().hex[:12],
@@ -129,52 +122,11 @@ def attempt(name: str, *, wanted: Input[str], opts: ResourceOptions) -> pulumi.S
     )
 
 
-def stamp(
-    name: str, phase: str, parts: Iterable[Input[str]], *, parent: Resource | None
-) -> pulumi.Stash:
-    """Resource `<name>-attempt`: new whenever the phase's scripts or these parts are other ones."""
-    known = [scripts.script_sum(phase), *parts]
-    wanted: Input[str]
-    if all(isinstance(part, str) for part in known):
-        wanted = digests.digest(*map(str, known))
-    else:
-        wanted = Output.all(*known).apply(lambda texts: digests.digest(*map(str, texts)))
-    return attempt(f"{name}-attempt", wanted=wanted, opts=ResourceOptions(parent=parent))
-
-
-def attempted(
-    name: str,
-    machine: Machine,
-    phase: str,
-    values: Mapping[str, Input[str]],
-    *,
-    identity: Identity,
-    opts: ResourceOptions,
-    parts: Iterable[Input[str]] | None = None,
-    secret: bool = False,
-) -> remote.Command:
-    """As `converge`, with a stamp of its own, `<name>-attempt`.
-
-    `parts`: what is hashed for it in place of all values, in their order. Another recipe would run
-    the phase again in every cluster that lives.
-    """
-    return converge(
-        name,
-        machine,
-        phase,
-        values,
-        identity=identity,
-        stamp=stamp(name, phase, values.values() if parts is None else parts, parent=opts.parent),
-        secret=secret,
-        opts=opts,
-    )
-
-
 def converge(
     name: str,
     machine: Machine,
     phase: str,
-    values: Values,
+    values: Mapping[str, Input[str]],
     *,
     identity: Identity,
     opts: ResourceOptions,
@@ -187,7 +139,7 @@ def converge(
     `secret` hides the values; without it they show as a diff in preview. `leave` wipes the machine
     when the resource is deleted.
     """
-    text = _text(identity.values(machine.node, phase), values)
+    text = _text({**identity.values(machine.node, phase), **values})
     run = "bash" if machine.user == "root" else "sudo -n bash"
     fixed = ResourceOptions(
         deleted_with=machine.deleted_with, additional_secret_outputs=["stdout", "stderr"]
@@ -236,11 +188,7 @@ def forget(name: str, survivor: Machine, *, opts: ResourceOptions) -> remote.Com
     )
 
 
-def _text(own: Mapping[str, Input[str]], told: Values) -> Input[str]:
-    if isinstance(told, Output):
-        both = Output.all(Output.all(**own), told)
-        return both.apply(lambda known: script.render({**known[0], **known[1]}))
-    values = {**own, **told}
+def _text(values: Mapping[str, Input[str]]) -> Input[str]:
     if any(not isinstance(value, str) for value in values.values()):
         return Output.all(**values).apply(script.render)
     return script.render({name: str(value) for name, value in values.items()})

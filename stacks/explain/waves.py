@@ -1,4 +1,4 @@
-"""When each change happens: the order of components/cluster.py in words, wave by wave.
+"""When each change happens: the order of stacks/order/steps.py in words, wave by wave.
 
 A wave says what is checked before the next begins and what an abort in it leaves, so a reviewer
 knows the worst case of every moment.

@@ -10,7 +10,7 @@ TIMES = Times(worker_s=10, master_s=60)
 
 
 def waves(sizes: list[int]) -> tuple[dict[str, frozenset[str]], list[frozenset[str]]]:
-    """The graph of workers in waves of these sizes, as components/cluster_wide/rollout.py makes it."""
+    """The graph of workers in waves of these sizes, as stacks/order/workers.py makes it."""
     waits: dict[str, frozenset[str]] = {"prod-wave-0": frozenset()}
     made: list[frozenset[str]] = []
     number = 0

@@ -1,0 +1,69 @@
+"""What steps are made of that is secret, or known to an up alone, by its source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pulumi import Input, Output
+
+from components.pki.authority import Pki
+from stacks.cluster.certificates import Ca
+from stacks.cluster.plan import Plan
+from stacks.order.step import Source
+from stacks.phases import join
+from stacks.render import ingress_certificates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secrets:
+    pki: Pki
+    plan: Plan
+    store_secret: Output[str] | None  # of the object store that snapshots of etcd go to
+
+    def of(self, source: Source) -> Input[object]:
+        """Raises KeyError for a source that is none."""
+        match source.kind:
+            case "bundle":
+                return self.pki.bundle(_ca(source))
+            case "signer key":
+                return self.pki.signer(_ca(source)).key
+            case "signer cert":
+                return self.pki.signer(_ca(source)).cert
+            case "leaf cert":
+                return self.pki.leafs[source.name].cert
+            case "leaf key":
+                return self.pki.leafs[source.name].key
+            case "join token":
+                return self.pki.derived(source.name).apply(join.token)
+            case "text":
+                return source.name
+        return self._of_stack(source)
+
+    def _of_stack(self, source: Source) -> Input[object]:
+        match source.kind:
+            case "service account public":
+                return self.pki.service_account_public
+            case "service account key":
+                return self.pki.service_account_key
+            case "encryption keys":
+                return self.pki.encryption_keys()
+            case "backup key":
+                return self.pki.backup_key()
+            case "vrrp":
+                return self.pki.vrrp_password()
+            case "store secret" if self.store_secret is not None:
+                return self.store_secret
+            case "given":
+                wanted = self.plan.spec.front_doors.ingress
+                given = wanted.certificates[int(source.name) - 1] if wanted else None
+                return Output.secret(ingress_certificates.pem(given)) if given else ""
+        raise KeyError(source.kind)
+
+
+def _ca(source: Source) -> Ca:
+    known: dict[str, Ca] = {
+        "kubernetes": "kubernetes",
+        "etcd": "etcd",
+        "front-proxy": "front-proxy",
+    }
+    return known[source.name]

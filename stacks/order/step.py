@@ -1,0 +1,76 @@
+"""One step of an up, as data: what is made, on which machine, after what, and what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
+
+from stacks.cluster.plan import Node
+
+# A machine; node scripts or a file brought to one; an attempt stamp; a phase on a machine; its
+# command kept as it is; where the API's name leads; the record; a program on this computer.
+Kind = Literal[
+    "machine", "scripts", "file", "attempt", "phase", "forget", "door", "record", "local"
+]
+GroupKind = Literal["EtcdMember", "Master", "Rollout", "Addons", "Acceptance", "WorkerPool"]
+
+
+class Source(NamedTuple):
+    """Something that only an up knows, or that is secret: by kind and name."""
+
+    kind: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    """A text that is made of such sources."""
+
+    sources: tuple[Source, ...]
+    make: Callable[..., str]
+
+
+Said = str | From
+DOOR = "door"  # the step whose parts a load balancer of the cloud's is made of
+
+
+class Group(NamedTuple):
+    """A component that is the parent of steps."""
+
+    kind: GroupKind
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    name: str  # of the resource; also by which others wait for it
+    kind: Kind
+    node: Node | None = None  # on whose machine
+    phase: str = ""
+    parent: str = ""  # name of a group; empty: the cluster itself
+    after: tuple[str, ...] = ()
+    values: Mapping[str, Said] = field(default_factory=dict)  # what a phase is told
+    parts: tuple[Said, ...] = ()  # of an attempt or a copy: new when one of them is another
+    stamp: str = ""  # name of the attempt or copy that it belongs to
+    word: str = ""  # in place of a stamp
+    ignores: Literal["", "any", "stdin"] = ""  # changes that do not run it again
+    trigger: Said | None = None  # what makes it run in place of any change
+    is_secret: bool = False  # all that it is told
+    leaves: bool = False  # deleting it makes the machine leave
+    is_patient: bool = False  # the machine may be on its way back from a reboot
+    text: Said = ""  # of a program's stdin; path of a file
+    target: str = ""  # name of a file on the machine; the program's command line
+
+    def then(self, *names: str) -> Step:
+        """The same after some more."""
+        return replace(self, after=(*self.after, *names))
+
+
+def ca() -> Source:
+    """By what the API is known, PEM."""
+    return Source("bundle", "kubernetes")
+
+
+def stripped(known: str) -> str:
+    return known.rstrip("\n")
