@@ -89,8 +89,8 @@ test: setup ## fast tiers, the core stories on the lab, and of the others those 
 	@bash lab/host.sh install tests
 	@$(PY) -m tests.run core
 
-fuzz: setup ## planning with random configs and edits, N (10000) of each
-	@KUBE_HA_FUZZ=$(or $(N),10000) $(PY) -m pytest -q tests/fuzz
+fuzz: setup ## planning with random configs and edits, N (10000) of each; TOLD (200) are compared with what is registered
+	@KUBE_HA_FUZZ=$(or $(N),10000) KUBE_HA_TOLD=$(or $(TOLD),200) $(PY) -m pytest -q tests/fuzz tests/plan/test_told.py
 
 e2e: setup ## every story that has not passed yet on what lies here; all with FRESH=1, one with STORY=name
 	@bash lab/host.sh install tests

@@ -26,14 +26,58 @@ def downtime(before: Memory | None, plan: Plan, found: Changes) -> tuple[str, ..
         actions = [a for node in found.of("changed") if node.name in served for a in node.actions]
         if any(_restarts(action, restart) for action in actions):
             out.append(f"{what} restarts ({served[0]})")
-    return (*out, *_vip_away(before, plan))
+    if before.plan is None:
+        return (*out, *_vip_away(before, plan))
+    lost = (*_quorum(before, found), *_vip_away(before, plan), *_ends(before.plan, plan))
+    return (*out, *lost)
+
+
+def _quorum(before: Memory, found: Changes) -> Iterator[str]:
+    """Two members: while one restarts, the other has no quorum, and nobody else answers."""
+    members = [name for name, machine in before.machines.items() if "etcd" in machine.roles]
+    restarts = [
+        node.name
+        for node in found.of("changed")
+        if node.name in members and any(_restarts(action, "etcd") for action in node.actions)
+    ]
+    if len(members) == 2 and restarts:
+        yield (
+            f"the API can neither read nor write while one of etcd's two members restarts "
+            f"({', '.join(restarts)}): the other has no quorum"
+        )
+
+
+def _ends(then: Plan, plan: Plan) -> Iterator[str]:
+    """Addresses and names by which clients outside have reached the API, and do no longer."""
+    if then.vip and not plan.vip:
+        yield f"the VIP {then.vip}: it is nobody's from now on, who uses it loses the API"
+    elif then.vip != plan.vip and then.vip:
+        yield f"the VIP {then.vip}: it becomes {plan.vip}, who knows the old one loses the API"
+    if then.endpoint not in (plan.endpoint, then.vip):
+        yield (
+            f"the API at {then.endpoint}: the endpoint becomes {plan.endpoint}, so clients with "
+            "the old one need a new kubeconfig"
+        )
+    if then.balancer not in ("none", plan.balancer):
+        yield f"the {then.balancer} load balancer of the API: it is deleted, with its address"
+    if then.spec.network.backend != plan.spec.network.backend:
+        yield "pods of different nodes do not reach each other while flannel changes its backend"
+    workers = {node.name for node in then.workers}
+    stay = {
+        node.name
+        for node in plan.workers
+        if node.generation == next((n.generation for n in then.nodes if n.name == node.name), 0)
+    }
+    if workers and not workers & stay:
+        yield "all workload: no worker of before stays"
 
 
 def _vip_away(before: Memory, plan: Plan) -> Iterator[str]:
     """Nobody has the VIP for a time: it moves to other machines, or its only one is made anew."""
     then = _standing_by(before.plan) if before.plan else set()
     now, anew = _standing_by(plan), set(membership.rebuilt(before, plan))
-    if not then or not now or (then & now) - anew:
+    gone = before.plan is not None and before.plan.vip != plan.vip
+    if not then or not now or gone or (then & now) - anew:
         return
     if then <= anew:
         yield f"the VIP {plan.vip} while {', '.join(sorted(then))} is made anew"

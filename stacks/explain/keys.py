@@ -19,7 +19,7 @@ _WHAT: dict[Subject, str] = {
 }
 
 
-def born(plan: Plan) -> tuple[str, ...]:
+def born() -> tuple[str, ...]:
     """Of a cluster that is made."""
     return ("CAs, keys and certificates are made, and kept in the stack's state",)
 

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Iterator
 from stacks.cluster import api_record as cluster_api_record
 from stacks.cluster.plan import Plan
 from stacks.edits import api_record as edit_api_record
-from stacks.edits import snapshots
+from stacks.edits import membership, snapshots
 from stacks.edits.memory import Memory
-from stacks.explain import front_doors, keys, rollout
+from stacks.explain import cloud, front_doors, keys, rollout
 from stacks.explain.actions import NodeChange, Wave, only
 from stacks.explain.changes import Changes
 from stacks.phases import gate
@@ -54,7 +54,7 @@ def _of_birth(plan: Plan, found: Changes) -> Iterator[Wave]:
         title="machines",
         order="side by side",
         nodes=only(found.nodes, _PREPARE),
-        lines=keys.born(plan),
+        lines=keys.born(),
         checked=_PREFLIGHT,
         abort="machines that nobody uses; the next up goes on",
     )
@@ -97,6 +97,7 @@ def _of_life(before: Memory, plan: Plan, found: Changes) -> Iterator[Wave]:
     controllers = {node.name for node in (*plan.etcd, *plan.masters)}
     new, changed = found.of("new", "rebuilt"), found.of("changed")
     joining = [node for node in new if {*node.roles} == {"worker"}]
+    yield _cloud("cloud", _of_cloud(before, plan, gone=False))
     yield Wave(
         title="machines of this computer",
         order="side by side",
@@ -177,6 +178,7 @@ def _of_life(before: Memory, plan: Plan, found: Changes) -> Iterator[Wave]:
         checked="no process and no data of ours is left",
         abort="machines that no longer belong to the cluster; the next up goes on",
     )
+    yield _cloud("what leaves the cloud, after the gate", _of_cloud(before, plan, gone=True))
     yield Wave(
         title="name of the API that is given up, after the gate",
         order="once",
@@ -185,6 +187,26 @@ def _of_life(before: Memory, plan: Plan, found: Changes) -> Iterator[Wave]:
         checked="its record is gone",
         abort="the record is still there; the next up goes on",
     )
+
+
+def _cloud(title: str, lines: tuple[str, ...]) -> Wave:
+    return Wave(
+        title=title,
+        order="once",
+        nodes=(),
+        lines=lines,
+        checked="the provider says that it is done",
+        abort="some of it done; the next up goes on",
+    )
+
+
+def _of_cloud(before: Memory, plan: Plan, *, gone: bool) -> tuple[str, ...]:
+    """What is around machines that stay."""
+    if before.plan is None:
+        return ()
+    anew = membership.rebuilt(before, plan)
+    kept = [node.name for node in membership.staying(before, plan) if node.name not in anew]
+    return (cloud.deleted if gone else cloud.changed)(before.plan, plan, kept)
 
 
 def _snapshot(before: Memory, plan: Plan) -> Wave:

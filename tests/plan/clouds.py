@@ -33,6 +33,9 @@ _REPLACING = {
     "aws:ec2/volumeAttachment:VolumeAttachment": {"instanceId", "volumeId", "deviceName"},
     "aws:ec2/subnet:Subnet": {"cidrBlock", "availabilityZone", "vpcId"},
     "aws:ec2/vpc:Vpc": {"cidrBlock"},
+    "aws:ec2/securityGroup:SecurityGroup": {"name", "description", "vpcId"},
+    "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": {"securityGroupId"},
+    "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": {"securityGroupId"},
     "aws:lb/loadBalancer:LoadBalancer": {"name", "internal", "loadBalancerType"},
     "aws:lb/targetGroup:TargetGroup": {"name", "port", "protocol", "targetType", "vpcId"},
     "gcp:dns/recordSet:RecordSet": {"name", "managedZone", "project"},
@@ -55,6 +58,10 @@ def difference(kind: str, old: Properties, new: Properties) -> Difference:
     return Difference(changes, frozenset(path for path in changes if top(path) in replacing))
 
 
+def _address(mark: str) -> str:
+    return f"198.18.{int(mark[:2], 16)}.{int(mark[2:4], 16)}"
+
+
 def created(kind: str, inputs: Properties) -> tuple[str, Properties]:
     """ID and outputs of a new resource."""
     short = kind.rpartition(":")[2]
@@ -66,7 +73,7 @@ def created(kind: str, inputs: Properties) -> tuple[str, Properties]:
             "selfLink": f"https://www.googleapis.com/compute/v1/{number}",
             "name": name,
             "email": f"{plain(inputs.get('accountId'))}@my-project.iam.gserviceaccount.com",
-            "address": "198.51.100.7",
+            "address": "198.51.100.7" if name.endswith("-external") else _address(mark),
         }
         return number, {**made, **inputs}
     prefix = {"Vpc": "vpc", "Subnet": "subnet", "Volume": "vol", "Instance": "i"}.get(short, "x")
@@ -74,7 +81,7 @@ def created(kind: str, inputs: Properties) -> tuple[str, Properties]:
     made = {
         "arn": f"arn:aws:x:eu-central-1:123456789012:{short}/{number}",
         "name": name,
-        "publicIp": f"198.18.{int(mark[:2], 16)}.{int(mark[2:4], 16)}",
+        "publicIp": _address(mark),
         "allocationId": f"eipalloc-{mark[:17]}",
         "dnsName": f"{name}.elb.eu-central-1.amazonaws.com",
         "defaultSecurityGroupId": f"sg-{mark[:17]}",

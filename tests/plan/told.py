@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +21,9 @@ _LINES: Mapping[str, str | None] = {
     "add-ons and workers": None,
     "add-ons": None,
     "etcd snapshot": "snapshot",
-    "machines": "secrets",
+    "cloud": "cloud",
+    "what leaves the cloud": "cloud",
+    "machines": "ground",
     "new leafs": "leafs",
     "virtual IP": "vip-holders",
     "CAs and keys": "keys",
@@ -34,6 +37,7 @@ _LINES: Mapping[str, str | None] = {
 # Phases that one command on a master does for all nodes.
 _FOR_ALL = frozenset({"nodes", "first", "vip-holders"})
 # Lines that say how, beside those that say what.
+_COUNTED = re.compile(r"(.+?): (\d+) resources? (?:is|are) (made|changed|deleted) \(.*\)")
 _BESIDE = frozenset({"waves"})
 
 
@@ -53,7 +57,9 @@ class Told:
     run: Run
 
     def findings(self) -> list[Finding]:
-        return [*self._uncovered(), *self._unbacked(), *self._disordered()]
+        found = [*self._uncovered(), *self._unbacked(), *self._disordered(), *self._miscounted()]
+        nothing = [] if self.report.waves or not self.run.changes else self.run.changes[:4]
+        return [*found, *(Finding("nothing to do", str(change)) for change in nothing)]
 
     @cached_property
     def told(self) -> list[tuple[int, Place]]:
@@ -88,6 +94,7 @@ class Told:
             },
             adopted=not self.plan.made,
             anew={n.name for n in self.report.changes.of("rebuilt")},
+            born=self.then is None,
             were=_phases(self.then),
             phases=_phases(self.plan),
             changes={change.name: change for change in self.run.changes},
@@ -112,6 +119,17 @@ class Told:
         for _, place in self.told:
             if place not in backed and place[0] not in _BESIDE:
                 yield Finding(f"not done: {place[0]}", str(place))
+
+    def _miscounted(self) -> Iterator[Finding]:
+        """Lines of a cloud say how many."""
+        done = Counter(place for _, place in self.done)
+        for wave in self.report.waves:
+            for line in wave.lines:
+                counted = _COUNTED.fullmatch(line)
+                place = ("cloud", f"{counted[1]} {counted[3]}") if counted else None
+                if counted and place and int(counted[2]) != done[place]:
+                    listed = ", ".join(str(one) for one, where in self.done if where == place)
+                    yield Finding("miscounted: cloud", f"{line}, where it is {listed}")
 
     def _disordered(self) -> Iterator[Finding]:
         wave = {place: number for number, place in reversed(self.told)}
@@ -154,7 +172,11 @@ def _of_lines(wave: Wave) -> Iterator[Place]:
         return
     [about] = [about for title, about in _LINES.items() if wave.title.startswith(title)][:1]
     for line in wave.lines:
-        if about == "leafs":
+        if about == "cloud":
+            found = _COUNTED.fullmatch(line)
+            assert found, line
+            yield "cloud", f"{found[1]} {found[3]}"
+        elif about == "leafs":
             yield ("outputs" if "certificate" in line else "secrets"), ""
         elif line.startswith("join-token"):
             yield "join-token", ""

@@ -51,7 +51,7 @@ _OF_CLUSTER: Mapping[str, Place] = {
     "balancer-serves": ("api-name", ""),
     "api-name": ("api-name", ""),
     "api-name-known": ("api-name", ""),
-    "lab": ("ground", ""),
+    "lab": ("ground", ""),  # told with the birth of a cluster
     "lab-ssh": ("ground", ""),
     "lab-host-keys": ("ground", ""),
     "ssh": ("ground", ""),
@@ -74,6 +74,61 @@ _OUTPUTS = ("admin", "etcd-client")
 _SECRETS = re.compile(r"(kubernetes-ca|etcd-ca|front-proxy-ca|service-account|seed)(-\d+)?(-key)?")
 
 
+# Of a cluster that is made: nobody is saved or taken out, but the commands are there from the first day on.
+_AT_BIRTH = ("snapshot", "retire")
+
+
+def _is_of_no_node(rest: str) -> bool:
+    leaf = rest.removeprefix("pki-").removesuffix("-key").removesuffix("-request")
+    return rest.startswith("pki-") and (bool(_SECRETS.fullmatch(leaf)) or leaf in _OUTPUTS)
+
+
+# Of a cloud, what is of no new machine: type, end of the name, and the group that the line names. The first that fits.
+_OF_CLOUD = (
+    (r"pulumi:providers:", r"", "provider"),
+    (
+        r"(aws:vpc/securityGroup\w*Rule|aws:ec2/securityGroup|gcp:compute/firewall):",
+        r"",
+        "firewall",
+    ),
+    (r"aws:ec2/eip:", r"-nat-[^-]+-\d?\w+-address|-nat-.*-address", "network"),
+    (r"aws:ec2/eip:", r"-(bastion|tunnel)-address", "bastion"),
+    (r"aws:ec2/eip:", r"-api-.*-address", "load balancer"),
+    (r"aws:ec2/eip:", r"-machine-address", "machines"),
+    (r"gcp:compute/address:", r"-(bastion|tunnel)-address", "bastion"),
+    (r"gcp:compute/address:", r"-api-external-address", "load balancer"),
+    (r"gcp:compute/address:", r"-address", "machines"),
+    (
+        r"aws:ec2/(vpc|internetGateway|routeTable|route|routeTableAssociation|subnet|natGateway):",
+        r"",
+        "network",
+    ),
+    (r"gcp:compute/(network|subnetwork|router|routerNat):", r"", "network"),
+    (
+        r"aws:lb/|gcp:compute/(instanceGroup|instanceGroupMembership|region\w+|forwardingRule):",
+        r"",
+        "load balancer",
+    ),
+    (r"aws:iam/|aws:ec2/placementGroup:|gcp:serviceaccount/|gcp:projects/", r"", "account"),
+    (r"(aws:ec2|gcp:compute)/instance:", r"-(bastion|tunnel)", "bastion"),
+    (
+        r"(aws:ec2|gcp:compute)/instance:|aws:ebs/|aws:ec2/volumeAttachment:|gcp:compute/disk:",
+        r"",
+        "machines",
+    ),
+    (r"aws:route53/zone:|gcp:dns/managedZone:", r"", "DNS zone"),
+)
+_VERBS = {"+": "made", "~": "changed", "!": "changed", "-": "deleted"}
+
+
+def _of_cloud(change: Change) -> Place:
+    resource = _resource(change)
+    for kind, end, group in _OF_CLOUD:
+        if re.match(kind, resource.type) and re.search(f"({end})$", resource.name):
+            return "cloud", f"{group} {_VERBS[change.mark]}"
+    raise UnknownResourceError(f"{resource.type} {resource.name}")
+
+
 class UnknownResourceError(Exception):
     """No row of the table fits: say what tells of it."""
 
@@ -87,6 +142,7 @@ class Places:
     gone: Mapping[str, str]  # by name: the phase that tells of what goes with it
     adopted: bool
     anew: Collection[str]  # made anew under their name
+    born: bool  # nothing was there
     were: Mapping[str, Collection[str]]  # phases of each node that was there
     phases: Mapping[str, Collection[str]]  # of each node that stays or comes
     changes: Mapping[str, Change]  # by name of the resource
@@ -98,8 +154,12 @@ class Places:
         node, part = self._split(rest)
         if node:
             return self._of_node(node, part, change)
+        if self.born and (is_cloud(resource.type) and rest != "api-name"):
+            return "ground", ""
+        if self.born and (rest in _AT_BIRTH or _is_of_no_node(rest)):
+            return "ground", ""
         if is_cloud(resource.type):
-            return self._of_cluster(rest) if rest in _OF_CLUSTER else ("cloud", resource.type)
+            return self._of_cluster(rest) if rest in _OF_CLUSTER else _of_cloud(change)
         if rest.startswith("pki-"):
             return self._of_pki(rest.removeprefix("pki-"), change.mark)
         return self._of_cluster(rest)
@@ -118,7 +178,9 @@ class Places:
         if is_cloud(resource.type):
             own = self.changes.get(f"{self.cluster}-{node}-node")
             is_new = change.mark == "+" and own is not None and own.mark == "+"
-            return ("machine", node) if is_new else ("cloud", resource.type)
+            if node in self.anew or is_new:
+                return "machine", node
+            return _of_cloud(change)
         if part.startswith("ingress-"):
             part = "ingress"
         if part == "preflight" and self.adopted and (change.mark == "+" or node in self.anew):
@@ -146,6 +208,8 @@ class Places:
             return ("keys" if mark == "-" else "secrets"), ""
         leaf = rest.removesuffix("-key").removesuffix("-request")
         node, kind = self._split(leaf)
+        if node in self.gone:
+            return self.gone[node], node
         if node and kind in _LEAFS:
             placed = f"{self.cluster}-{node}-{_LEAFS[kind]}"
             if placed not in self.changes:

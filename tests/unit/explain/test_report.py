@@ -97,7 +97,8 @@ leaves, those that stay have a quorum of their own
        - stop everything of ours; files and data stay, put the host back to have it again
      checked: no process and no data of ours is left
      an abort here leaves: machines that no longer belong to the cluster; the next up goes on
-needs downtime of: nothing
+needs downtime of: the API at 192.0.2.11:6443: the endpoint becomes 192.0.2.12:6443, so clients \
+with the old one need a new kubeconfig
 """
 
 

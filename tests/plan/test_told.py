@@ -1,0 +1,53 @@
+"""What is told is what is done: for drawn pairs of configs, as for each row of docs/day-2.md (test_day_2.py)."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+
+import pytest
+
+from tests.plan.settled import Stacks
+from tests.plan.told_pairs import Pair, drawn, told
+from tests.unit.configs import adopted, aws, gcp, lab
+
+_MINE = {
+    "machines.aws.vpcId": "vpc-0123456789abcdef0",
+    "machines/aws/subnets": {
+        f"eu-central-1{zone}": {
+            "cidr": f"10.20.{16 * number}.0/20",
+            "id": f"subnet-0123456789abcde{number}",
+            "publicId": f"subnet-0123456789abcdf{number}",
+        }
+        for number, zone in enumerate("abc")
+    },
+}
+CLOUDS = {
+    "another VPC": (aws(), aws(_MINE)),
+    "a policy": (aws(), aws({"machines.aws.policies": ["arn:aws:iam::aws:policy/AdministratorAccess"]})),
+    "AWS, labels": (aws(), aws({"machines.aws.labels": {"team": "a"}})),
+    "AWS, no protection": (aws(), aws({"machines.aws.deletionProtection": False})),
+    "AWS, another balancer": (aws(), aws({"machines.aws.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"})),
+    "another network": (gcp(), gcp({"machines.gcp.network": "mine"})),
+    "open node ports": (gcp(), gcp({"machines.gcp.nodePortsFrom": ["0.0.0.0/0"]})),
+    "Google, no balancer": (gcp(), gcp({"machines.gcp.apiLoadBalancer": "none"})),
+}  # fmt: skip
+PAIRS = int(os.environ.get("KUBE_HA_TOLD", "6"))
+BIRTHS = {"lab": lab(), "adopt": adopted(), "gcp": gcp(), "aws": aws()}
+
+
+@pytest.mark.parametrize("provider", BIRTHS)
+def test_the_birth_of_a_cluster_is_told(stacks: Stacks, provider: str) -> None:
+    assert told(stacks, Pair(provider, None, BIRTHS[provider])).findings() == []
+
+
+@pytest.mark.parametrize("name", CLOUDS)
+def test_what_is_around_machines_is_told(stacks: Stacks, name: str) -> None:
+    assert told(stacks, Pair(name, *CLOUDS[name])).findings() == []
+
+
+@pytest.mark.parametrize(
+    "pair", [pytest.param(pair, id=pair.name) for pair in islice(drawn(seed=11), PAIRS)]
+)
+def test_an_edit_is_told_as_it_is_done(stacks: Stacks, pair: Pair) -> None:
+    assert told(stacks, pair).findings() == [], f"{pair.before}\n{pair.after}"
