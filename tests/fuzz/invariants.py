@@ -18,7 +18,7 @@ from stacks.edits.memory import Memory
 from stacks.explain import report
 from stacks.explain.actions import Kind
 from stacks.explain.report import Report
-from stacks.phases import desired, downloads, system_addons
+from stacks.phases import desired, downloads, gate, nodes, system_addons
 from tests.fuzz import edits
 from tests.fuzz.breakage import MARK
 from tests.fuzz.paths import leads_somewhere
@@ -220,15 +220,12 @@ def _words(before: Plan, after: Plan, said: Report) -> None:
         system_addons.addons(before) != system_addons.addons(after) or before.addons != after.addons
     )
     again = before.spec.converge != after.spec.converge
+    again = again or _asked_through(before) != _asked_through(after)
     assert bool(said.changes.addons) == (addons or again)
-    idle = before.spec.rollout == after.spec.rollout and _record(before) == _record(after)
+    # Of every other change of what is wanted the list of nodes and the gate are run.
+    idle = before.spec.rollout == after.spec.rollout
+    idle = idle and gate.plan_digest(before) == gate.plan_digest(after)
     assert said.is_empty == (not said.changes.nodes and not said.changes.addons and idle)
-
-
-def _record(made: Plan) -> tuple[object, ...]:
-    """The record of the API's name that the stack makes; it is on no machine."""
-    zone = api_record.zone(made.spec)
-    return (zone, api_record.name(made.spec), api_record.words(made)) if zone else ()
 
 
 def _differs(before: Plan, old: Node, after: Plan, new: Node) -> bool:
@@ -240,7 +237,28 @@ def _differs(before: Plan, old: Node, after: Plan, new: Node) -> bool:
         or tuple(certificates.of_node(before, old)) != leafs
         or (lifetimes and bool(leafs))
         or _downloads(before, old) != _downloads(after, new)
+        or _is_reached_otherwise(before, after, new)
     )
+
+
+def _is_reached_otherwise(before: Plan, after: Plan, node: Node) -> bool:
+    """Another login, another place to fetch from, another time that a reboot may take: commands run again."""
+    fetches, follows = node.in_kubernetes or node.is_etcd, node.roles != ("worker",)
+    return (
+        clouds.way_in(before.spec) != clouds.way_in(after.spec)
+        or (fetches and _mirror(before) != _mirror(after))
+        or (follows and nodes.reboot_s(before) != nodes.reboot_s(after))
+    )
+
+
+def _mirror(made: Plan) -> str:
+    return made.mirror.url if made.mirror else ""
+
+
+def _asked_through(made: Plan) -> tuple[object, ...]:
+    """The master that add-ons are applied from, and how it is reached."""
+    first = made.masters[0]
+    return first.name, first.generation, first.ssh, clouds.way_in(made.spec)
 
 
 def _downloads(plan: Plan, node: Node) -> dict[str, str]:
