@@ -220,7 +220,7 @@ def test_maintenance_is_a_word_to_the_cluster_and_to_keepalived(stacks: Stacks) 
     engine, _ = stacks.settled(lab(EDGE))
     run = engine.up(lab(resting))
     assert "give up the VIP 10.92.0.5:8443 for maintenance, HAProxy goes on" in run.messages[-1]
-    assert "cordon" not in run.messages[-1]
+    assert "cordon for maintenance" not in run.messages[-1], "it is no Node"
 
 
 def test_a_decommissioned_one_is_told_before_it_is_stopped(stacks: Stacks) -> None:
