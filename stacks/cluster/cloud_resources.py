@@ -21,7 +21,8 @@ Part = tuple[str, Group, object]  # name behind the cluster's, group, what it is
 def of_plan(plan: Plan, nodes: Iterable[str]) -> dict[str, tuple[Group, object]]:
     """Of the plan, and of these of its nodes. Empty where machines are made in no cloud."""
     aws, gcp = plan.spec.machines.aws, plan.spec.machines.gcp
-    kept = [node for node in plan.nodes if node.name in set(nodes)]
+    names = set(nodes)
+    kept = [node for node in plan.nodes if node.name in names]
     parts: list[Part] = []
     if plan.spec.machines.provider == "aws" and aws is not None:
         parts = [

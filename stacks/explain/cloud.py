@@ -13,6 +13,12 @@ _SHOWN = 4
 Found = Mapping[str, tuple[Group, object]]
 
 
+def made(plan: Plan) -> tuple[str, ...]:
+    """What is around the machines of a cluster that is made, a line a group."""
+    found = cloud_resources.of_plan(plan, ())
+    return tuple(_lines(found, found, "made"))
+
+
 def changed(then: Plan, plan: Plan, kept: Iterable[str]) -> tuple[str, ...]:
     """What comes and changes, a line a group; `kept`: nodes whose machine stays."""
     was, now = _both(then, plan, kept)

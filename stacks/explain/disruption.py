@@ -62,13 +62,8 @@ def _ends(then: Plan, plan: Plan) -> Iterator[str]:
         yield f"the {then.balancer} load balancer of the API: it is deleted, with its address"
     if then.spec.network.backend != plan.spec.network.backend:
         yield "pods of different nodes do not reach each other while flannel changes its backend"
-    workers = {node.name for node in then.workers}
-    stay = {
-        node.name
-        for node in plan.workers
-        if node.generation == next((n.generation for n in then.nodes if n.name == node.name), 0)
-    }
-    if workers and not workers & stay:
+    workers = {(node.name, node.generation) for node in then.workers}
+    if workers and not workers & {(node.name, node.generation) for node in plan.workers}:
         yield "all workload: no worker of before stays"
 
 

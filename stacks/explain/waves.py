@@ -50,6 +50,7 @@ def _is_other(before: Memory | None, plan: Plan) -> bool:
 
 
 def _of_birth(plan: Plan, found: Changes) -> Iterator[Wave]:
+    yield _cloud("cloud", cloud.made(plan))
     yield Wave(
         title="machines",
         order="side by side",

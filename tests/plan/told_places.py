@@ -154,8 +154,8 @@ class Places:
         node, part = self._split(rest)
         if node:
             return self._of_node(node, part, change)
-        if self.born and (is_cloud(resource.type) and rest != "api-name"):
-            return "ground", ""
+        if self.born and resource.type.startswith("pulumi:providers:"):
+            return "ground", ""  # the engine's own
         if self.born and (rest in _AT_BIRTH or _is_of_no_node(rest)):
             return "ground", ""
         if is_cloud(resource.type):
