@@ -8,7 +8,7 @@ from stacks.cluster import certificates, clouds
 from stacks.cluster import rotation as cluster_rotation
 from stacks.cluster.plan import Node, Plan
 from stacks.explain import rotation
-from stacks.phases import desired
+from stacks.phases import desired, nodes
 from stacks.phases.effects import CONNECTION
 
 _LOGIN = f"{CONNECTION.what}: {CONNECTION.then}"
@@ -35,7 +35,7 @@ def of_node(then: Plan, old: Node, plan: Plan, node: Node) -> dict[str, str]:
     was, now = _keys(then, old), _keys(plan, node)
     if any(was[what] != now[what] for what in {*was} & {*now}):
         out.setdefault("pki", _PLACED)
-    if _patience(then) != _patience(plan):
+    if nodes.reboot_s(then) != nodes.reboot_s(plan):
         for phase in ("pki", "etcd-member", "master"):
             if phase in phases:
                 out.setdefault(phase, _PATIENT)
@@ -72,12 +72,6 @@ def of_cluster(then: Plan, plan: Plan) -> str:
 
 def _converged(then: Plan, plan: Plan) -> bool:
     return then.spec.converge != plan.spec.converge
-
-
-def _patience(plan: Plan) -> int:
-    """How long commands that follow the node phase wait for the machine."""
-    said = plan.spec.os
-    return said.reboot_timeout_s if said.packages and said.reboot != "never" else 0
 
 
 def _has_keys(node: Node) -> bool:
