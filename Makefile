@@ -70,7 +70,7 @@ tunnel: python ## hold the tunnel to the bastion of STACK, for machines of cloud
 	@$(PY) -m operations.tunnel $(S)
 
 cloud-acceptance: engine ## steps of a throwaway cluster on PROVIDER (gcp, aws); done with SPEND_MONEY=1, PROJECT, SSH_FROM; TUNNEL=1; DOMAIN and ZONE for DNS; FROM=step
-	@$(PY) -m operations.cloud_acceptance $(PROVIDER) $(if $(PROJECT),--project "$(PROJECT)") $(if $(SSH_FROM),--ssh-from "$(SSH_FROM)") $(if $(TUNNEL),--tunnel) $(if $(DOMAIN),--domain "$(DOMAIN)") $(if $(ZONE),--zone "$(ZONE)") $(if $(SPEND_MONEY),--spend-money) $(if $(FROM),--from "$(FROM)")
+	@$(PY) -m tests.cloud_acceptance $(PROVIDER) $(if $(PROJECT),--project "$(PROJECT)") $(if $(SSH_FROM),--ssh-from "$(SSH_FROM)") $(if $(TUNNEL),--tunnel) $(if $(DOMAIN),--domain "$(DOMAIN)") $(if $(ZONE),--zone "$(ZONE)") $(if $(SPEND_MONEY),--spend-money) $(if $(FROM),--from "$(FROM)")
 
 bundle: setup ## the air-gap bundle of the pinned versions; pins what upstream gives for the first time
 	@$(PY) -m artifacts.bundle --record --link .local/bundle
@@ -100,4 +100,4 @@ stories: python ## when each story passed last, and on which commit
 	@$(PY) -m tests.run stories
 
 bench: setup ## time of a create against the bare path of its steps, WHAT=membership or WHAT=rollout; let nothing else run here
-	@$(PY) -m bench.$(or $(WHAT),create)
+	@$(PY) -m tests.bench.$(or $(WHAT),create)

@@ -6,7 +6,7 @@ import functools
 
 import pytest
 
-from tests.e2e import lab
+from tests.e2e.harness import lab
 
 
 @pytest.hookimpl(tryfirst=True)

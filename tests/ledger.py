@@ -19,7 +19,7 @@ from pathlib import Path
 
 RECORD = "tests/e2e/passed.json"
 # What no story can feel: pages, and tests that are no stories.
-_APART = ("docs", "*.md", ".github", ".ci", "bench", "tests")
+_APART = ("docs", "*.md", ".github", ".ci", "tests")
 # What all stories share of the tests; each has its own file beside it.
 _SHARED = ("tests/e2e", "tests/scripts/s3_server.py", "tests/scripts/versitygw")
 _STORY = "tests/e2e/test_{}.py"

@@ -5,7 +5,7 @@ those that nothing has run for the longest time, one at least, more while there 
 fuzz, and every story that has not passed yet on what lies in the checkout now; or one story alone, named by its file
 (`test_resume_after_sigkill.py` is `resume_after_sigkill`). fresh: the same, passed before or not. stories: runs nothing,
 tells when each has passed. free: only remove what labs of tests have left.
-A story that takes longer than its limit (tests/e2e/waiting.py) has failed.
+A story that takes longer than its limit (tests/e2e/harness/waiting.py) has failed.
 Tiers run one after another and a failed one does not stop the rest. Whatever happens, lab machines of tests are gone
 at the end. A skip that EXPECTED_SKIPS does not know fails the run: a lost ability must not hide behind it.
 """
@@ -25,8 +25,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.e2e import lab, versions
-from tests.e2e.waiting import STORY_LIMIT_S
+from tests.e2e.harness import lab, versions
+from tests.e2e.harness.waiting import STORY_LIMIT_S
 from tests.ledger import RECORD, Ledger, Passed
 
 ROOT = Path(__file__).resolve().parents[1]

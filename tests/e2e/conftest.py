@@ -1,4 +1,4 @@
-"""What every story shares: evidence of a failure is kept while the machines still run."""
+"""What every story shares: its stack, its limit, and evidence of a failure, kept while the machines still run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import STORY_LIMIT_S
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import STORY_LIMIT_S
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -26,6 +26,20 @@ def _limit(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope="module")
+def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
+    """The stack of the story, by the config that its `wanted` gives; at its end nothing of it is left."""
+    with Stack(request.path.stem.removeprefix("test_"), request.module.wanted()) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def cluster(stack: Stack) -> Stack:
+    """The same after its first up."""
+    stack.up()
+    return stack
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

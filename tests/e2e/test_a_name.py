@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e import config, lab
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config, lab
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
 
 NAME = "api.names.example"
 MASTERS = ("10.93.70.11", "10.93.70.12")
@@ -41,14 +40,17 @@ class Names:
         self._hosts.write_text(own + "".join(f"{address} {NAME}\n" for address in addresses))
 
 
+def wanted() -> config.Config:
+    out = config.lab("test-a-name", "10.93.70.0/24", masters=2, workers=1)
+    out["cluster"]["endpoint"] = f"{NAME}:6443"
+    return out
+
+
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-a-name", "10.93.70.0/24", masters=2, workers=1)
-    wanted["cluster"]["endpoint"] = f"{NAME}:6443"
-    with Stack("a_name", wanted) as stack:
-        # Machines are made before: the container engine is not for a file system of one's own.
-        stack.up()
-        yield stack
+def stack(stack: Stack) -> Stack:
+    # Machines are made before: the container engine is not for a file system of one's own.
+    stack.up()
+    return stack
 
 
 @pytest.fixture(scope="module")

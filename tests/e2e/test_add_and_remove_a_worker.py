@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
-import pytest
-
-from tests.e2e import config, lab
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.faults import engine_death
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config, lab
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.faults import engine_death
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 NAME = "test-workers"
 CLUSTER_WIDE = {
@@ -25,17 +22,8 @@ CLUSTER_WIDE = {
 }
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab(NAME, "10.93.9.0/24", masters=1, workers=1)
-    with Stack("add_and_remove_a_worker", wanted) as stack:
-        yield stack
-
-
-@pytest.fixture(scope="module")
-def cluster(stack: Stack) -> Stack:
-    stack.up()
-    return stack
+def wanted() -> config.Config:
+    return config.lab(NAME, "10.93.9.0/24", masters=1, workers=1)
 
 
 def test_new_worker_joins_and_touches_no_other_node(cluster: Stack) -> None:
@@ -87,7 +75,10 @@ def test_an_add_that_failed_goes_on_a_week_later(cluster: Stack) -> None:
         lambda: ", ".join(_join_tokens(cluster)),
         limit_s=60,
     )
-    week = {"PYTHONPATH": str(lab.ROOT / "tests/e2e/clock"), "KUBE_HA_TEST_AHEAD_S": "604800"}
+    week = {
+        "PYTHONPATH": str(lab.ROOT / "tests/e2e/harness/clock"),
+        "KUBE_HA_TEST_AHEAD_S": "604800",
+    }
     cluster.environment |= week
     update = cluster.up()
     cluster.measured(f"up that ends an add of a week ago: {update.seconds:.0f} s")

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import yaml
 
 from stacks.releases import versions
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.lab import ROOT, LabError
-from tests.e2e.stack import Stack
-from tests.e2e.update import Update
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.lab import ROOT, LabError
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.update import Update
+from tests.e2e.harness.waiting import wait_for
 
 NAME = "test-manifests"
 SPACE = "gadgets"
@@ -26,13 +26,15 @@ AT_THE_END = {f"{NAME}-acceptance-attempt", f"{NAME}-nodes", f"{NAME}-gate"}
 ALL_OF_IT = {ADDON, f"{ADDON}-file-1"} | AT_THE_END
 
 
+def wanted() -> config.Config:
+    return config.lab(NAME, "10.93.86.0/24", masters=1, workers=1)
+
+
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab(NAME, "10.93.86.0/24", masters=1, workers=1)
-    with Stack("addons_by_manifest", wanted) as stack:
-        stack.config["addons"] = {"gadgets": {"manifests": [_write(stack, _documents())]}}
-        stack.write()
-        yield stack
+def stack(stack: Stack) -> Stack:
+    stack.config["addons"] = {"gadgets": {"manifests": [_write(stack, _documents())]}}
+    stack.write()
+    return stack
 
 
 def test_the_cluster_is_made_with_it(stack: Stack) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import config, lab
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.machines import LEFT, Machines
-from tests.e2e.operations import operation
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config, lab
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.machines import LEFT, Machines
+from tests.e2e.harness.operations import operation
+from tests.e2e.harness.stack import Stack
 
 LAB = "test-adopted"
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.operations import destroy, operation, write, written
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.operations import destroy, operation, write, written
+from tests.e2e.harness.stack import Stack
 
 NAME = "test-backup"
 MASTERS = ("master-1", "master-2", "master-3")
 
 
+def wanted() -> config.Config:
+    return config.lab(NAME, "10.93.60.0/24", masters=3, workers=1)
+
+
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab(NAME, "10.93.60.0/24", masters=3, workers=1)
-    with Stack("backup_and_restore", wanted) as stack:
-        stack.up()
-        yield stack
+def stack(stack: Stack) -> Stack:
+    stack.up()
+    return stack
 
 
 def backup(stack: Stack) -> Path:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.lab import LabError
-from tests.e2e.operations import operation
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.lab import LabError
+from tests.e2e.harness.operations import operation
+from tests.e2e.harness.stack import Stack
 
 NAME = "test-cis"
 # Said in a Secret, and nowhere else: what of it lies in the log.
@@ -34,12 +34,10 @@ SERVICE = {
 }
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab(NAME, "10.93.88.0/24", masters=1, workers=1)
-    wanted["cluster"]["defaults"] = 1
-    with Stack("cis", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    out = config.lab(NAME, "10.93.88.0/24", masters=1, workers=1)
+    out["cluster"]["defaults"] = 1
+    return out
 
 
 def test_a_cluster_of_before_answers_the_anonymous(stack: Stack) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import cloud_machines, config, lab
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.cloud_machines import CloudMachine
-from tests.e2e.machines import Machines
-from tests.e2e.stack import Stack
+from tests.e2e.harness import cloud_machines, config, lab
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.cloud_machines import CloudMachine
+from tests.e2e.harness.machines import Machines
+from tests.e2e.harness.stack import Stack
 
 LAB = "test-cloud-init"
 

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e import config
-from tests.e2e.assertions import assert_sound
-from tests.e2e.operations import write, written
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_sound
+from tests.e2e.harness.operations import write, written
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 MASTERS = ("master-1", "master-2", "master-3")
 NODES = {*MASTERS, "worker-1"}
 _ALONE_S = 100
 
 
+def wanted() -> config.Config:
+    return config.lab("test-cold", "10.93.72.0/24", masters=3, workers=1)
+
+
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-cold", "10.93.72.0/24", masters=3, workers=1)
-    with Stack("cold_start", wanted) as stack:
-        stack.up()
-        write(stack, "before")
-        yield stack
+def stack(stack: Stack) -> Stack:
+    stack.up()
+    write(stack, "before")
+    return stack
 
 
 @pytest.mark.parametrize("first", ["master-1", "master-3"])

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e import config, kubelets, lab
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.probe import Probe
-from tests.e2e.stack import Stack
-from tests.e2e.update import Update
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config, kubelets, lab
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.probe import Probe
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.update import Update
+from tests.e2e.harness.waiting import wait_for
 
 NODES = {"master-1", "master-2", "master-3", "worker-1", "worker-2"}
 WORKERS = {"worker-1", "worker-2"}
 ANSWERS_AGAIN_MS = 10_000  # health checks, a connect timeout and an election, on a busy computer
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-create-3-2", "10.93.1.0/24", masters=3, workers=2)
-    with Stack("create_3_2", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab("test-create-3-2", "10.93.1.0/24", masters=3, workers=2)
 
 
 @pytest.fixture(scope="module")

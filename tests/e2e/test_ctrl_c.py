@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.stack import Stack
-from tests.e2e.update import Update
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.update import Update
+from tests.e2e.harness.waiting import wait_for
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-ctrl-c", "10.93.7.0/24", masters=1, workers=1)
-    with Stack("ctrl_c", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab("test-ctrl-c", "10.93.7.0/24", masters=1, workers=1)
 
 
 def test_ctrl_c_ends_the_run_in_order_and_the_next_up_goes_on(stack: Stack) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 NAME = "test-stopped"
 NODES = {"master-1", "master-2", "master-3", "worker-1"}
@@ -19,11 +15,8 @@ PHASES = ("master-1-node", "master-2-etcd", "master-3-master", "worker-1-node")
 OLD, NEW = "110", "90"
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab(NAME, "10.93.65.0/24", masters=3, workers=1)
-    with Stack("ctrl_c_while_rolling_out", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab(NAME, "10.93.18.0/24", masters=3, workers=1)
 
 
 def test_ctrl_c_in_any_phase_leaves_nodes_that_serve(stack: Stack) -> None:

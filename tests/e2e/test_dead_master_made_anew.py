@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config, pods
-from tests.e2e.assertions import assert_sound
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config, pods
+from tests.e2e.harness.assertions import assert_sound
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
 
 NAME = "test-anew"
 ALL = {"master-1", "master-2", "master-3", "worker-1"}
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab(NAME, "10.93.34.0/24", masters=3, workers=1)
-    with Stack("dead_master_made_anew", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab(NAME, "10.93.34.0/24", masters=3, workers=1)
 
 
 def test_a_dead_master_is_made_anew_under_its_name(stack: Stack) -> None:

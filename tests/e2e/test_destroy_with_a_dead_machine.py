@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e import config
-from tests.e2e.lab import ROOT
-from tests.e2e.machines import LEFT, Machines
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config
+from tests.e2e.harness.lab import ROOT
+from tests.e2e.harness.machines import LEFT, Machines
+from tests.e2e.harness.stack import Stack
 
 NAME = "test-dead"
 

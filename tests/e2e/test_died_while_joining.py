@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.e2e import config, pods
-from tests.e2e.assertions import assert_sound
-from tests.e2e.faults import engine_death
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config, pods
+from tests.e2e.harness.assertions import assert_sound
+from tests.e2e.harness.faults import engine_death
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 NAME = "test-died"
 SUBNET = "10.93.32"
@@ -24,11 +24,8 @@ _SLOW_ETCD = (
 )
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab(NAME, f"{SUBNET}.0/24", masters=1, workers=1)
-    with Stack("died_while_joining", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab(NAME, f"{SUBNET}.0/24", masters=1, workers=1)
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.e2e import config, history
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.history import Seen
-from tests.e2e.lab import LabError
-from tests.e2e.load import Client, Keys, Load
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config, history
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.history import Seen
+from tests.e2e.harness.lab import LabError
+from tests.e2e.harness.load import Client, Keys, Load
+from tests.e2e.harness.stack import Stack
 
 # The load balancer is on the lab's mirror, which no edit touches.
 DOOR = "10.93.69.2:9443"
@@ -41,14 +41,17 @@ listen api
 """
 
 
+def wanted() -> config.Config:
+    out = config.lab("test-own-doors", "10.93.69.0/24", masters=3, workers=1)
+    out["cluster"]["endpoint"] = DOOR
+    out["frontDoors"] = {"etcd": {"pools": ["worker"]}}
+    return out
+
+
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-own-doors", "10.93.69.0/24", masters=3, workers=1)
-    wanted["cluster"]["endpoint"] = DOOR
-    wanted["frontDoors"] = {"etcd": {"pools": ["worker"]}}
-    with Stack("doors_of_ones_own", wanted) as stack:
-        stack.up()
-        yield stack
+def stack(stack: Stack) -> Stack:
+    stack.up()
+    return stack
 
 
 def test_a_load_balancer_made_of_the_stacks_word_leads_to_the_api(stack: Stack) -> None:

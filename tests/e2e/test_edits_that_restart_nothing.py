@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.e2e import config, pods
-from tests.e2e.assertions import assert_sound
-from tests.e2e.lab import ROOT
-from tests.e2e.machines import Machines
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config, pods
+from tests.e2e.harness.assertions import assert_sound
+from tests.e2e.harness.lab import ROOT
+from tests.e2e.harness.machines import Machines
+from tests.e2e.harness.stack import Stack
 
 NAME = "test-quiet"
 NUMBERS = {"master-1": 11, "worker-1": 101, "worker-2": 102}

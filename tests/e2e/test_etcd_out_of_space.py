@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.lab import LabError
-from tests.e2e.operations import operation, write, written
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.lab import LabError
+from tests.e2e.harness.operations import operation, write, written
+from tests.e2e.harness.stack import Stack
 
 GIB = 1024**3
 # The smallest quota that the config takes is filled beside Kubernetes, by keys that it does not read; each value is nothing that makes the file smaller.
@@ -24,13 +23,15 @@ rm -f value; grep -o 'database space exceeded' said
 """
 
 
+def wanted() -> config.Config:
+    return config.lab("test-space", "10.93.71.0/24", masters=1, workers=1)
+
+
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-space", "10.93.71.0/24", masters=1, workers=1)
-    with Stack("etcd_out_of_space", wanted) as stack:
-        stack.edit("etcd.quotaBackendGib", 1)
-        stack.up()
-        yield stack
+def stack(stack: Stack) -> Stack:
+    stack.edit("etcd.quotaBackendGib", 1)
+    stack.up()
+    return stack
 
 
 def size(stack: Stack) -> int:

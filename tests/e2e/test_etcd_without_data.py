@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e import config
-from tests.e2e.assertions import assert_sound
-from tests.e2e.load import Load
-from tests.e2e.operations import operation
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_sound
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.operations import operation
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 NODES = {"master-1", "master-2", "master-3", "worker-1"}
 WITHOUT = "master-2"
 _WATCHED_S = 60  # an empty cluster was served to half of all requests from 10 s after the boot on
 
 
+def wanted() -> config.Config:
+    return config.lab("test-no-data", "10.93.19.0/24", masters=3, workers=1)
+
+
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-no-data", "10.93.70.0/24", masters=3, workers=1)
-    with Stack("etcd_without_data", wanted) as stack:
-        stack.up()
-        yield stack
+def stack(stack: Stack) -> Stack:
+    stack.up()
+    return stack
 
 
 def test_nobody_is_answered_out_of_an_empty_store(stack: Stack) -> None:

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.faults import broken_connection
-from tests.e2e.node import Node
-from tests.e2e.points import held
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.faults import broken_connection
+from tests.e2e.harness.node import Node
+from tests.e2e.harness.points import held
+from tests.e2e.harness.stack import Stack
 from tests.e2e.test_failed_change_reverted import shape
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Stack]:
-    wanted = config.lab("test-master-reverted", "10.93.74.0/24", masters=1, workers=1)
-    with Stack("failed_change_of_a_master", wanted) as stack:
-        stack.up()
-        yield stack
+def wanted() -> config.Config:
+    return config.lab("test-master-reverted", "10.93.37.0/24", masters=1, workers=1)
 
 
 def test_change_whose_connection_broke_is_undone(cluster: Stack) -> None:

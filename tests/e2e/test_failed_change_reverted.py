@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
-import pytest
-
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.node import Node
-from tests.e2e.stack import Stack
-from tests.e2e.update import Update
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.node import Node
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.update import Update
 
 # The kubelet cannot start while this is there.
 _BREAK_KUBELET = r"""
@@ -25,17 +22,8 @@ _MEND_KUBELET = "rm -r /run/systemd/system/kubelet.service.d; systemctl daemon-r
 _SOON_S = 120
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-reverted", "10.93.6.0/24", masters=1, workers=1)
-    with Stack("failed_change_reverted", wanted) as stack:
-        yield stack
-
-
-@pytest.fixture(scope="module")
-def cluster(stack: Stack) -> Stack:
-    stack.up()
-    return stack
+def wanted() -> config.Config:
+    return config.lab("test-reverted", "10.93.6.0/24", masters=1, workers=1)
 
 
 def test_change_that_failed_on_a_worker_is_undone(cluster: Stack) -> None:

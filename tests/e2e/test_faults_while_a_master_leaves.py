@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
-import pytest
-
-from tests.e2e import config, pods
-from tests.e2e.assertions import assert_sound
-from tests.e2e.faults import engine_death, stall
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config, pods
+from tests.e2e.harness.assertions import assert_sound
+from tests.e2e.harness.faults import engine_death, stall
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
 
 NAME = "test-leaving"
 SUBNET = "10.93.36"
 STALL_S = 20
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab(NAME, f"{SUBNET}.0/24", masters=3, workers=2)
-    with Stack("faults_while_a_master_leaves", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab(NAME, f"{SUBNET}.0/24", masters=3, workers=2)
 
 
 def test_bootstrap_master_leaves_through_faults(stack: Stack) -> None:

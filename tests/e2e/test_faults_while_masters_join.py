@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config, pods
-from tests.e2e.assertions import assert_sound
-from tests.e2e.faults import broken_connection, engine_death, full_disk
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config, pods
+from tests.e2e.harness.assertions import assert_sound
+from tests.e2e.harness.faults import broken_connection, engine_death, full_disk
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 NAME = "test-faults"
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab(NAME, "10.93.25.0/24", masters=1, workers=1)
-    with Stack("faults_while_masters_join", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab(NAME, "10.93.25.0/24", masters=1, workers=1)
 
 
 def test_masters_join_through_faults(stack: Stack) -> None:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config, lab, pods
-from tests.e2e.assertions import assert_no_trace, assert_sound
-from tests.e2e.faults import stall
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config, lab, pods
+from tests.e2e.harness.assertions import assert_no_trace, assert_sound
+from tests.e2e.harness.faults import stall
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 NAME = "test-five-more"
 SUBNET = "10.93.27"
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab(NAME, f"{SUBNET}.0/24", masters=1, workers=1)
-    with Stack("five_workers_more", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab(NAME, f"{SUBNET}.0/24", masters=1, workers=1)
 
 
 def test_five_join_at_once_and_a_second_run_is_refused(stack: Stack) -> None:

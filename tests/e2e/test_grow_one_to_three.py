@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
-import pytest
-
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
 
 # A write that the dead leader had in hand is given up by the others after 7 s.
 SERVES_AGAIN_MS = 10_000
 GROWN = {"master-1", "master-2", "master-3", "worker-1"}
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-grow", "10.93.10.0/24", masters=1, workers=1)
-    with Stack("grow_one_to_three", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab("test-grow", "10.93.10.0/24", masters=1, workers=1)
 
 
 def test_two_more_masters_join_and_clients_go_on(stack: Stack) -> None:

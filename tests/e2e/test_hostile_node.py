@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.stack import Stack
 
 NODES = ("master-1", "worker-1", "worker-2")
 MARK = "/run/executed"
@@ -43,11 +42,8 @@ done >/dev/null 2>&1
 """
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-hostile", "10.93.83.0/24", masters=1, workers=2)
-    with Stack("hostile_node", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab("test-hostile", "10.93.83.0/24", masters=1, workers=2)
 
 
 @pytest.fixture(scope="module")

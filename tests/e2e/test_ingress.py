@@ -14,14 +14,14 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.e2e import config, controller
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.controller import PAGES, Visitor
-from tests.e2e.doors import away_ms
-from tests.e2e.holders import Holders
-from tests.e2e.node import Node
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config, controller
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.controller import PAGES, Visitor
+from tests.e2e.harness.doors import away_ms
+from tests.e2e.harness.holders import Holders
+from tests.e2e.harness.node import Node
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 ADDRESS = "10.93.67.5"
 EDGES = ("edge-1", "edge-2")

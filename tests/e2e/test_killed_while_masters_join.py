@@ -5,24 +5,17 @@ KUBE_HA_SEED=<number> kills at the same steps as the run that printed it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config, pods
-from tests.e2e.assertions import assert_sound
-from tests.e2e.faults import engine_deaths_at_random, seeded
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config, pods
+from tests.e2e.harness.assertions import assert_sound
+from tests.e2e.harness.faults import engine_deaths_at_random, seeded
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
 
 KILLS = 6
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-killed-in", "10.93.31.0/24", masters=1, workers=1)
-    with Stack("killed_while_masters_join", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab("test-killed-in", "10.93.31.0/24", masters=1, workers=1)
 
 
 def test_masters_join_though_the_engine_dies_anywhere(stack: Stack) -> None:

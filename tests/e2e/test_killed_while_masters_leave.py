@@ -5,26 +5,19 @@ KUBE_HA_SEED=<number> kills at the same steps as the run that printed it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config, pods
-from tests.e2e.assertions import assert_no_trace, assert_sound
-from tests.e2e.faults import engine_deaths_at_random, seeded
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config, pods
+from tests.e2e.harness.assertions import assert_no_trace, assert_sound
+from tests.e2e.harness.faults import engine_deaths_at_random, seeded
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
 
 SUBNET = "10.93.35"
 GONE = [f"{SUBNET}.11", f"{SUBNET}.12"]
 REMOVED: dict[str, object] = {"state": "removed"}
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-killed-out", f"{SUBNET}.0/24", masters=3, workers=1)
-    with Stack("killed_while_masters_leave", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab("test-killed-out", f"{SUBNET}.0/24", masters=3, workers=1)
 
 
 def test_masters_leave_though_the_engine_dies_anywhere(stack: Stack) -> None:

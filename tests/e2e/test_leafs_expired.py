@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TypeAlias
@@ -14,11 +13,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.node import Node
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.node import Node
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 NAME = "test-leafs"
 MASTERS = ("master-1", "master-2", "master-3")
@@ -36,12 +35,14 @@ LEAFS = {
 KUBECONFIGS = ("admin", "controller-manager", "scheduler")
 
 
+def wanted() -> config.Config:
+    return config.lab(NAME, "10.93.91.0/24", masters=3, workers=1)
+
+
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab(NAME, "10.93.91.0/24", masters=3, workers=1)
-    with Stack("leafs_expired", wanted) as stack:
-        stack.up()
-        yield stack
+def stack(stack: Stack) -> Stack:
+    stack.up()
+    return stack
 
 
 def test_when_all_leafs_have_run_out_nothing_answers(stack: Stack) -> None:

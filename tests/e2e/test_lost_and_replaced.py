@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e import config
-from tests.e2e.lab import ROOT
-from tests.e2e.load import Load
-from tests.e2e.machines import Machines
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config
+from tests.e2e.harness.lab import ROOT
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.machines import Machines
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 NAME = "test-lost"
 STAY = {"master-1", "master-3", "worker-1"}

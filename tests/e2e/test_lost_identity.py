@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.stack import Stack
 
 PEM = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 LABEL = {"example.com/x": "y"}
 KNOWN = ("-n", "kube-system", "get", "configmap", "kube-ha-credentials", "-o", "json")
 
 
+def wanted() -> config.Config:
+    return config.lab("test-fence", "10.93.94.0/24", masters=1, workers=2)
+
+
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-fence", "10.93.94.0/24", masters=1, workers=2)
-    with Stack("lost_identity", wanted) as stack:
-        stack.up()
-        yield stack
+def stack(stack: Stack) -> Stack:
+    stack.up()
+    return stack
 
 
 @pytest.fixture(scope="module")

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config, pods
-from tests.e2e.assertions import assert_no_trace, assert_sound
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config, pods
+from tests.e2e.harness.assertions import assert_no_trace, assert_sound
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
 
 NAME = "test-back"
 SUBNET = "10.93.26"
 ALL = {"master-1", "master-2", "master-3", "worker-1"}
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab(NAME, f"{SUBNET}.0/24", masters=3, workers=1)
-    with Stack("master_comes_back", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab(NAME, f"{SUBNET}.0/24", masters=3, workers=1)
 
 
 def test_a_master_is_decommissioned_and_comes_back(stack: Stack) -> None:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config, pods
-from tests.e2e.assertions import assert_no_trace, assert_sound
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config, pods
+from tests.e2e.harness.assertions import assert_no_trace, assert_sound
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
 
 NAME = "test-five"
 SUBNET = "10.93.30"
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab(NAME, f"{SUBNET}.0/24", masters=1, workers=1)
-    with Stack("masters_one_to_five_and_back", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab(NAME, f"{SUBNET}.0/24", masters=1, workers=1)
 
 
 def test_masters_come_and_go_and_clients_go_on(stack: Stack) -> None:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
 
 NAME = "test-move"
 MASTERS = ("master-1", "master-2")
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab(NAME, "10.93.23.0/24", masters=2, workers=1)
-    with Stack("move_etcd", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab(NAME, "10.93.23.0/24", masters=2, workers=1)
 
 
 def test_etcd_moves_out(stack: Stack) -> None:

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
 
-from tests.e2e import config
-from tests.e2e.assertions import assert_sound
-from tests.e2e.operations import operation, write, written
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_sound
+from tests.e2e.harness.operations import operation, write, written
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 LEFT, OLD = "master-1", ("master-2", "master-3")
 NODES = {LEFT, *OLD, "worker-1"}
 _WATCHED_S = 30
 
 
+def wanted() -> config.Config:
+    return config.lab("test-old-members", "10.93.28.0/24", masters=3, workers=1)
+
+
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-old-members", "10.93.71.0/24", masters=3, workers=1)
-    with Stack("old_members_return", wanted) as stack:
-        stack.up()
-        write(stack, "before")
-        yield stack
+def stack(stack: Stack) -> Stack:
+    stack.up()
+    write(stack, "before")
+    return stack
 
 
 def test_restored_without_them_no_haproxy_leads_there(stack: Stack) -> None:

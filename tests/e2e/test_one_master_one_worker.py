@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.stack import Stack
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-one", "10.93.3.0/24", masters=1, workers=1)
-    with Stack("one_master_one_worker", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab("test-one", "10.93.3.0/24", masters=1, workers=1)
 
 
 def test_up_ends_with_both_nodes_ready(stack: Stack) -> None:

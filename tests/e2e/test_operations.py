@@ -7,16 +7,15 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from operations.observe.hints import RAISE
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.lab import ROOT
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.lab import ROOT
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 NODES = {"master-1", "master-2", "master-3", "worker-1"}
 FINE = [
@@ -46,11 +45,8 @@ sed -i 's/--profiling=false/--profiling=true/' /etc/kubernetes/manifests/kube-sc
 """
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-operations", "10.93.12.0/24", masters=3, workers=1)
-    with Stack("operations", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab("test-operations", "10.93.12.0/24", masters=3, workers=1)
 
 
 @pytest.fixture(scope="module")

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e import config, debian, pods
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
-from tests.e2e.update import Update
+from tests.e2e.harness import config, debian, pods
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.update import Update
 
 SUBNET, MIRROR = "10.93.74.0/24", "10.93.74.2"
 MASTERS = ["master-1", "master-2", "master-3"]
 NODES = [*MASTERS, "worker-2", "worker-1"]  # in the order that is planned
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-os", SUBNET, masters=3, workers=2)
+def wanted() -> config.Config:
+    out = config.lab("test-os", SUBNET, masters=3, workers=2)
     # The clients' machine is the last one: they have ended before its turn.
-    wanted["rollout"] = {"canary": {"nodes": ["worker-2"]}, "holdAfter": 1}
-    with Stack("os_updates", wanted) as stack:
-        yield stack
+    out["rollout"] = {"canary": {"nodes": ["worker-2"]}, "holdAfter": 1}
+    return out
 
 
 @pytest.fixture(scope="module")

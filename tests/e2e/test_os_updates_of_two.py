@@ -3,29 +3,16 @@ leaves machines that go on by themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config, debian, pods
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config, debian, pods
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 SUBNET, MIRROR = "10.93.75.0/24", "10.93.75.2"
 NODES = ["master-1", "worker-1"]
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-os-two", SUBNET, masters=1, workers=1)
-    with Stack("os_updates_of_two", wanted) as stack:
-        yield stack
-
-
-@pytest.fixture(scope="module")
-def cluster(stack: Stack) -> Stack:
-    stack.up()
-    return stack
+def wanted() -> config.Config:
+    return config.lab("test-os-two", SUBNET, masters=1, workers=1)
 
 
 def test_where_nothing_is_newer_nobody_steps_aside(cluster: Stack) -> None:

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.e2e import config
-from tests.e2e.assertions import assert_sound
-from tests.e2e.holders import Holders
-from tests.e2e.load import Load
-from tests.e2e.node import Node
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_sound
+from tests.e2e.harness.holders import Holders
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.node import Node
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 ADDRESS = "10.93.73.5"
 DOOR = f"{ADDRESS}:8443"
@@ -24,13 +24,16 @@ _APART_S = 40
 _SERVED_AGAIN_MS = 20_000
 
 
+def wanted() -> config.Config:
+    out = config.lab("test-partition", "10.93.73.0/24", masters=3, workers=1)
+    out["frontDoors"] = {"vip": {"address": ADDRESS}}
+    return out
+
+
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-partition", "10.93.73.0/24", masters=3, workers=1)
-    wanted["frontDoors"] = {"vip": {"address": ADDRESS}}
-    with Stack("partition", wanted) as stack:
-        stack.up()
-        yield stack
+def stack(stack: Stack) -> Stack:
+    stack.up()
+    return stack
 
 
 @pytest.fixture(scope="module")

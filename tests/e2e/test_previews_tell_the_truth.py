@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 NAME = "test-truth"
 NOTHING = f"cluster {NAME}: nothing to do"
@@ -21,11 +17,8 @@ BREAK = (
 MEND = "rm -r /run/systemd/system/kubelet.service.d; systemctl daemon-reload"
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab(NAME, "10.93.24.0/24", masters=1, workers=1)
-    with Stack("previews_tell_the_truth", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab(NAME, "10.93.24.0/24", masters=1, workers=1)
 
 
 def test_before_the_first_up_everything_is_to_be_made(stack: Stack) -> None:

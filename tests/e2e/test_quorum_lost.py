@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.e2e import config, pods
-from tests.e2e.assertions import assert_sound, assert_up_changes_nothing
-from tests.e2e.operations import destroy, operation, write, written
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config, pods
+from tests.e2e.harness.assertions import assert_sound, assert_up_changes_nothing
+from tests.e2e.harness.operations import destroy, operation, write, written
+from tests.e2e.harness.stack import Stack
 
 LEFT, GONE = "master-2", ("master-1", "master-3")
 NODES = {LEFT, *GONE, "worker-1"}
 WITHOUT = " ".join(GONE)
 
 
+def wanted() -> config.Config:
+    return config.lab("test-quorum", "10.93.68.0/24", masters=3, workers=1)
+
+
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-quorum", "10.93.68.0/24", masters=3, workers=1)
-    with Stack("quorum_lost", wanted) as stack:
-        stack.up()
-        pods.deploy(stack)
-        write(stack, "acknowledged")
-        yield stack
+def stack(stack: Stack) -> Stack:
+    stack.up()
+    pods.deploy(stack)
+    write(stack, "acknowledged")
+    return stack
 
 
 @pytest.fixture(scope="module")

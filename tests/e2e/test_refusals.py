@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from tests.e2e import config, lab
-from tests.e2e.config import Config
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config, lab
+from tests.e2e.harness.config import Config
+from tests.e2e.harness.stack import Stack
 
 NAME = "test-refused"
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    with Stack("refusals", _nonsense()) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return _nonsense()
 
 
 def test_every_problem_is_listed_at_once_and_nothing_is_made(stack: Stack) -> None:

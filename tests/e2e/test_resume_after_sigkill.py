@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.faults import engine_death
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.faults import engine_death
+from tests.e2e.harness.stack import Stack
 
 NODES = {"master-1", "master-2", "worker-1"}
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-resume", "10.93.2.0/24", masters=2, workers=1)
-    with Stack("resume_after_sigkill", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab("test-resume", "10.93.2.0/24", masters=2, workers=1)
 
 
 def test_up_after_sigkill_in_three_places_ends_in_a_healthy_cluster(stack: Stack) -> None:

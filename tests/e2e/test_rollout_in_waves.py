@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e import config, pods
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.stack import Stack
-from tests.e2e.update import Update
+from tests.e2e.harness import config, pods
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.update import Update
 
 WORKERS = [f"worker-{number}" for number in range(1, 5)]
 BREAK_KUBELET = r"""
@@ -22,13 +21,11 @@ systemctl daemon-reload
 MEND_KUBELET = "rm -r /run/systemd/system/kubelet.service.d; systemctl daemon-reload"
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-waves", "10.93.61.0/24", masters=1, workers=4)
+def wanted() -> config.Config:
+    out = config.lab("test-waves", "10.93.14.0/24", masters=1, workers=4)
     # The canary is the last one by name, so that an order by name would be seen.
-    wanted["rollout"] = {"canary": {"nodes": ["worker-4"]}, "parallel": 2}
-    with Stack("rollout_in_waves", wanted) as stack:
-        yield stack
+    out["rollout"] = {"canary": {"nodes": ["worker-4"]}, "parallel": 2}
+    return out
 
 
 @pytest.fixture(scope="module")

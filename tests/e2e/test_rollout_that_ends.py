@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.e2e import config, pods
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config, pods
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.stack import Stack
 from tests.e2e.test_rollout_in_waves import BREAK_KUBELET, MEND_KUBELET, begun, cordoned, marks
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-waves-end", "10.93.63.0/24", masters=1, workers=4)
-    wanted["rollout"] = {
+def wanted() -> config.Config:
+    out = config.lab("test-waves-end", "10.93.16.0/24", masters=1, workers=4)
+    out["rollout"] = {
         "canary": {"nodes": ["worker-4"]},
         "parallel": 2,
         # Pods leave first, so a node that fails shows by its cordon.
@@ -24,8 +22,7 @@ def stack() -> Iterator[Stack]:
         "failureBudgetPercent": 50,
         "critical": ["worker-2"],
     }
-    with Stack("rollout_that_ends", wanted) as stack:
-        yield stack
+    return out
 
 
 @pytest.fixture(scope="module")

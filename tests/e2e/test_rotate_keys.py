@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.lab import LabError
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.lab import LabError
+from tests.e2e.harness.stack import Stack
 
 NODES = {"master-1", "worker-1"}
 PATHS = (
@@ -37,11 +36,8 @@ done
 _LIES = "get /registry/secrets/ --prefix --print-value-only | grep -aoE '^k8s:enc:secretbox:v1:key-[0-9]+:' | sort | uniq -c"
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-keys", "10.93.47.0/24", masters=1, workers=1)
-    with Stack("rotate_keys", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab("test-keys", "10.93.47.0/24", masters=1, workers=1)
 
 
 @pytest.fixture(scope="module")

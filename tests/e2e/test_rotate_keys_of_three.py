@@ -5,14 +5,12 @@ It is the step that changes what everybody shows to everybody. The one before it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
 from tests.e2e.test_rotate_keys import PATHS, step
 
 NODES = {"master-1", "master-2", "master-3", "worker-1"}
@@ -25,12 +23,14 @@ _SERVING = (
 _LIES = "get /registry/secrets/ --prefix --print-value-only | grep -aoE '^k8s:enc:secretbox:v1:key-[0-9]+:' | sort | uniq -c"
 
 
+def wanted() -> config.Config:
+    return config.lab("test-keys-three", "10.93.48.0/24", masters=3, workers=1)
+
+
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-keys-three", "10.93.48.0/24", masters=3, workers=1)
-    with Stack("rotate_keys_of_three", wanted) as stack:
-        step(stack, "trust")
-        yield stack
+def stack(stack: Stack) -> Stack:
+    step(stack, "trust")
+    return stack
 
 
 def test_all_keys_sign_anew_and_no_request_is_lost(stack: Stack) -> None:

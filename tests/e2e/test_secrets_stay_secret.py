@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config
-from tests.e2e.leaks import CommandLines, needles, seen
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config
+from tests.e2e.harness.leaks import CommandLines, needles, seen
+from tests.e2e.harness.stack import Stack
 
 # Files that others than their owner may read, journals, and what processes were started with.
 _OPEN_FILES = r"""
@@ -19,11 +15,8 @@ cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n'
 """
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-secrets", "10.93.8.0/24", masters=1, workers=1)
-    with Stack("secrets_stay_secret", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab("test-secrets", "10.93.8.0/24", masters=1, workers=1)
 
 
 def test_no_secret_is_seen_in_clear(stack: Stack) -> None:

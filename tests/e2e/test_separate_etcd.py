@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.lab import LabError
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.lab import LabError
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 ANSWERS_AGAIN_MS = 10_000  # an election, and what waited for it
 NODES = {"master-1", "master-2", "worker-1"}
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.separate_etcd("test-separate", "10.93.5.0/24", etcd=3, masters=2, workers=1)
-    with Stack("separate_etcd", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.separate_etcd("test-separate", "10.93.5.0/24", etcd=3, masters=2, workers=1)
 
 
 def test_up_ends_with_a_healthy_cluster(stack: Stack) -> None:

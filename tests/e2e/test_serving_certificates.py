@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config, kubelets
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.lab import LabError
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config, kubelets
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.lab import LabError
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 NODES = {"master-1", "worker-1"}
 FIELD = "kubelet.servingCertificates"
@@ -26,18 +22,10 @@ systemctl restart kubelet
 """
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-serving", "10.93.58.0/24", masters=1, workers=1)
-    wanted["kubelet"] = {"servingCertificates": "self-signed"}
-    with Stack("serving_certificates", wanted) as stack:
-        yield stack
-
-
-@pytest.fixture(scope="module")
-def cluster(stack: Stack) -> Stack:
-    stack.up()
-    return stack
+def wanted() -> config.Config:
+    out = config.lab("test-serving", "10.93.58.0/24", masters=1, workers=1)
+    out["kubelet"] = {"servingCertificates": "self-signed"}
+    return out
 
 
 def test_steps_follow_each_other_and_logs_are_read_after_each(cluster: Stack) -> None:

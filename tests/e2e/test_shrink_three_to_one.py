@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.e2e import config, lab
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config, lab
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 NAME = "test-shrink"
-SUBNET = "10.93.12"
+SUBNET = "10.93.13"
 LEFT = ("master-2", "master-3")
 
 # Every address that this node's own HAProxy may send a client to, by its config and by what runs.
@@ -26,11 +24,8 @@ _HAPROXY = (
 _RULES = "nft list ruleset | grep -oE '\\b10\\.93\\.12\\.[0-9]+\\b' | sort -u || true"
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab(NAME, f"{SUBNET}.0/24", masters=3, workers=1)
-    with Stack("shrink_three_to_one", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab(NAME, f"{SUBNET}.0/24", masters=3, workers=1)
 
 
 def test_two_masters_leave_in_one_edit_and_clients_go_on(stack: Stack) -> None:

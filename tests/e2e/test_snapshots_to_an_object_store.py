@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.operations import operation, write, written
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.operations import operation, write, written
+from tests.e2e.harness.stack import Stack
 from tests.scripts.s3_server import ACCESS_KEY, BUCKET, REGION, SECRET, S3Server
 
 NAME = "test-store"
 KEY = "kube-ha:backupSecretKey"
-SUBNET = "10.93.62"
+SUBNET = "10.93.15"
 
 
 @pytest.fixture(scope="module")

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
-import pytest
-
-from tests.e2e import config, lab
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config, lab
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
 
 NAME = "test-states"
 ALL = {"master-1", "worker-1", "worker-2", "worker-3"}
 STOPPED = "pgrep -xl 'kubelet|containerd|haproxy|etcd|kube-proxy|flanneld' || true"
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab(NAME, "10.93.20.0/24", masters=1, workers=3)
-    with Stack("states_of_nodes", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    return config.lab(NAME, "10.93.20.0/24", masters=1, workers=3)
 
 
 def test_maintenance_cordons_and_leaves_pods_alone(stack: Stack) -> None:

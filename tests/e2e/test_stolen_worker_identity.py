@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e import config, kubelets
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.stack import Stack
-from tests.e2e.thief import Request, Thief
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config, kubelets
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.thief import Request, Thief
+from tests.e2e.harness.waiting import wait_for
 
 OTHERS = ("master-1", "worker-2")
 HASH = "0123456789abcdef"
@@ -20,7 +19,7 @@ WRITES: list[dict[str, object]] = [
     {"metadata": {"annotations": {"kube-ha.io/failed": "x\n-lkubernetes.io/os|x|True||"}}},
     {"metadata": {"annotations": {"kube-ha.io/drain": "always SECONDS[$(reboot)] -"}}},
     {"metadata": {"annotations": {"kube-ha.io/applied": HASH}}},
-    {"metadata": {"annotations": {f"{OVERLAY}public-ip": "10.93.88.9"}}},
+    {"metadata": {"annotations": {f"{OVERLAY}public-ip": "10.93.41.9"}}},
     {"metadata": {"labels": {"example.com/stolen": "yes"}}},
     {"spec": {"unschedulable": True}},
     {"status": {"conditions": [{"type": "Ready", "status": "False"}]}},
@@ -28,17 +27,8 @@ WRITES: list[dict[str, object]] = [
 FORGED = "x\n-lkubernetes.io/os|x|True||\nmaster-1|x|True||\nworker-2|x|True||"
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-stolen", "10.93.88.0/24", masters=1, workers=2)
-    with Stack("stolen_worker_identity", wanted) as stack:
-        yield stack
-
-
-@pytest.fixture(scope="module")
-def cluster(stack: Stack) -> Stack:
-    stack.up()
-    return stack
+def wanted() -> config.Config:
+    return config.lab("test-stolen", "10.93.41.0/24", masters=1, workers=2)
 
 
 @pytest.fixture(scope="module")

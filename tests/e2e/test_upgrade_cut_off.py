@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from tests.e2e.harness import config, versions
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.faults import engine_death
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
 
-import pytest
-
-from tests.e2e import config, versions
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.faults import engine_death
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
-
-SUBNET = "10.93.83.0/24"
+SUBNET = "10.93.39.0/24"
 OLD = "1.35.4"
 NODES = {"master-1", "master-2", "worker-1"}
 
@@ -28,12 +24,10 @@ chmod 755 /usr/local/sbin/kubeadm
 _MEND = "rm /usr/local/sbin/kubeadm"
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-cut-off", SUBNET, masters=2, workers=1)
-    wanted["cluster"]["kubernetes"] = OLD
-    with Stack("upgrade_cut_off", versions.with_older_ones(wanted, SUBNET)) as stack:
-        yield stack
+def wanted() -> config.Config:
+    out = config.lab("test-cut-off", SUBNET, masters=2, workers=1)
+    out["cluster"]["kubernetes"] = OLD
+    return versions.with_older_ones(out, SUBNET)
 
 
 def test_an_upgrade_that_failed_on_its_first_master_is_taken_back(stack: Stack) -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.e2e import config, pods, versions
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config, pods, versions
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
 
 SUBNET = "10.93.84.0/24"
 MASTERS = {"master-1", "master-2", "master-3"}
@@ -17,12 +13,10 @@ NODES = {*MASTERS, "worker-1"}
 OLD_ETCD, OLD_CONTAINERD = "3.5.35", "2.3.6"
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-etcd-up", SUBNET, masters=3, workers=1)
-    wanted["cluster"] |= {"etcd": OLD_ETCD, "containerd": OLD_CONTAINERD}
-    with Stack("upgrade_etcd", versions.with_older_ones(wanted, SUBNET)) as stack:
-        yield stack
+def wanted() -> config.Config:
+    out = config.lab("test-etcd-up", SUBNET, masters=3, workers=1)
+    out["cluster"] |= {"etcd": OLD_ETCD, "containerd": OLD_CONTAINERD}
+    return versions.with_older_ones(out, SUBNET)
 
 
 def test_a_minor_version_of_etcd_up_and_nothing_is_lost(stack: Stack) -> None:

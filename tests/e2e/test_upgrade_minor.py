@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator
 
-import pytest
-
-from tests.e2e import config, lab, versions
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
-from tests.e2e.update import Update
+from tests.e2e.harness import config, lab, versions
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.update import Update
 
 SUBNET = "10.93.82.0/24"
 OLD = "1.35.4"
@@ -20,12 +17,10 @@ MASTERS = [f"master-{n}" for n in (1, 2, 3)]
 NODES = {*MASTERS, "worker-1", "worker-2", "worker-3"}
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-upgrade", SUBNET, masters=3, workers=3)
-    wanted["cluster"]["kubernetes"] = OLD
-    with Stack("upgrade_minor", versions.with_older_ones(wanted, SUBNET)) as stack:
-        yield stack
+def wanted() -> config.Config:
+    out = config.lab("test-upgrade", SUBNET, masters=3, workers=3)
+    out["cluster"]["kubernetes"] = OLD
+    return versions.with_older_ones(out, SUBNET)
 
 
 def test_a_minor_version_up_and_no_request_is_lost(stack: Stack) -> None:

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.e2e import config, pods, versions
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config, pods, versions
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
 
-SUBNET = "10.93.84.0/24"
+SUBNET = "10.93.38.0/24"
 OLD = "1.36.1"
 NODES = {"master-1", "master-2", "worker-1"}
 
 
+def wanted() -> config.Config:
+    out = config.lab("test-patch", SUBNET, masters=2, workers=1)
+    out["cluster"]["kubernetes"] = OLD
+    return versions.with_older_ones(out, SUBNET)
+
+
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-patch", SUBNET, masters=2, workers=1)
-    wanted["cluster"]["kubernetes"] = OLD
-    with Stack("upgrade_patch", versions.with_older_ones(wanted, SUBNET)) as stack:
-        stack.up()
-        pods.deploy(stack)
-        yield stack
+def stack(stack: Stack) -> Stack:
+    stack.up()
+    pods.deploy(stack)
+    return stack
 
 
 @pytest.mark.parametrize("version", [config.kubernetes(), OLD])

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e import config
-from tests.e2e.doors import assert_reloads_lose_nothing
-from tests.e2e.holders import Holders
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config
+from tests.e2e.harness.doors import assert_reloads_lose_nothing
+from tests.e2e.harness.holders import Holders
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 ADDRESS = "10.93.61.5"
 DOOR = f"{ADDRESS}:8443"
@@ -20,12 +20,10 @@ NODES = {*MASTERS, "worker-1"}
 PHASE = "bash /root/.kube-ha/scripts/run.sh"
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-vip", "10.93.61.0/24", masters=3, workers=1)
-    wanted["frontDoors"] = {"vip": {"address": ADDRESS}}
-    with Stack("virtual_ip", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    out = config.lab("test-vip", "10.93.61.0/24", masters=3, workers=1)
+    out["frontDoors"] = {"vip": {"address": ADDRESS}}
+    return out
 
 
 @pytest.fixture(scope="module")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
-import pytest
-
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.holders import Holders
-from tests.e2e.probe import Probe
-from tests.e2e.stack import Stack
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.holders import Holders
+from tests.e2e.harness.probe import Probe
+from tests.e2e.harness.stack import Stack
 
 ADDRESS = "10.93.65.5"
 DOOR = f"{ADDRESS}:8443"
@@ -21,13 +18,11 @@ SERVES_AGAIN_MS = 10_000
 AT_ONCE_MS = 2000
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-vip-grows", "10.93.65.0/24", masters=1, workers=1)
-    wanted["frontDoors"] = {"vip": {"address": ADDRESS}, "verify": "here"}
-    wanted["cluster"]["endpoint"] = DOOR
-    with Stack("virtual_ip_grows", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    out = config.lab("test-vip-grows", "10.93.65.0/24", masters=1, workers=1)
+    out["frontDoors"] = {"vip": {"address": ADDRESS}, "verify": "here"}
+    out["cluster"]["endpoint"] = DOOR
+    return out
 
 
 def test_one_master_has_it(stack: Stack) -> None:

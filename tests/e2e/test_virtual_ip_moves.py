@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e import config
-from tests.e2e.doors import assert_served_again, away_ms
-from tests.e2e.holders import Holders
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config
+from tests.e2e.harness.doors import assert_served_again, away_ms
+from tests.e2e.harness.holders import Holders
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 ADDRESS = "10.93.62.5"
 DOOR = f"{ADDRESS}:8443"
@@ -20,12 +20,10 @@ MASTERS = ("master-1", "master-2", "master-3")
 NODES = {*MASTERS, "worker-1"}
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-vip-moves", "10.93.62.0/24", masters=3, workers=1)
-    wanted["frontDoors"] = {"vip": {"address": ADDRESS}}
-    with Stack("virtual_ip_moves", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    out = config.lab("test-vip-moves", "10.93.62.0/24", masters=3, workers=1)
+    out["frontDoors"] = {"vip": {"address": ADDRESS}}
+    return out
 
 
 @pytest.fixture(scope="module")

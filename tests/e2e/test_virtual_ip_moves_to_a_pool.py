@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
 
-import pytest
-
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.holders import Holders
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
-from tests.e2e.update import Update
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.holders import Holders
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.update import Update
 
 ADDRESS = "10.93.64.5"
 DOOR = f"{ADDRESS}:8443"
@@ -25,12 +22,10 @@ POOL = {"roles": ["loadbalancer"], "count": 2}
 AWAY_MS = 5000
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-vip-pool", "10.93.64.0/24", masters=2, workers=1)
-    wanted["frontDoors"] = {"vip": {"address": ADDRESS}}
-    with Stack("virtual_ip_moves_to_a_pool", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    out = config.lab("test-vip-pool", "10.93.64.0/24", masters=2, workers=1)
+    out["frontDoors"] = {"vip": {"address": ADDRESS}}
+    return out
 
 
 def test_from_masters_to_a_pool(stack: Stack) -> None:

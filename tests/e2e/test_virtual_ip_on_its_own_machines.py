@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e import config
-from tests.e2e.assertions import assert_up_changes_nothing
-from tests.e2e.doors import assert_reloads_lose_nothing, assert_served_again, away_ms
-from tests.e2e.holders import Holders
-from tests.e2e.load import Load
-from tests.e2e.stack import Stack
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import config
+from tests.e2e.harness.assertions import assert_up_changes_nothing
+from tests.e2e.harness.doors import assert_reloads_lose_nothing, assert_served_again, away_ms
+from tests.e2e.harness.holders import Holders
+from tests.e2e.harness.load import Load
+from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 ADDRESS = "10.93.63.5"
 DOOR = f"{ADDRESS}:8443"
@@ -30,13 +30,11 @@ ASK = (
 )
 
 
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    wanted = config.lab("test-vip-edges", "10.93.63.0/24", masters=1, workers=1)
-    wanted["pools"]["edge"] = {"roles": ["loadbalancer"], "count": 2}
-    wanted["frontDoors"] = {"vip": {"address": ADDRESS}}
-    with Stack("virtual_ip_on_its_own_machines", wanted) as stack:
-        yield stack
+def wanted() -> config.Config:
+    out = config.lab("test-vip-edges", "10.93.63.0/24", masters=1, workers=1)
+    out["pools"]["edge"] = {"roles": ["loadbalancer"], "count": 2}
+    out["frontDoors"] = {"vip": {"address": ADDRESS}}
+    return out
 
 
 @pytest.fixture(scope="module")

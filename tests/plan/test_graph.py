@@ -27,7 +27,7 @@ CONFIGS = {
             "pools.master": {"roles": ["master"], "count": 2},
         }
     ),
-    "300 nodes": big(300),  # bench/plan.py runs a thousand
+    "300 nodes": big(300),  # tests/bench/plan.py runs a thousand
 }
 
 

@@ -16,10 +16,10 @@ from stacks.cluster.resolve import plan
 from stacks.load import load
 from stacks.phases import preflight
 from stacks.phases.scripts import script_sum
-from tests.e2e import config, lab
-from tests.e2e.machines import Machines
-from tests.e2e.node import Node
-from tests.e2e.points import HOOK, Point
+from tests.e2e.harness import config, lab
+from tests.e2e.harness.machines import Machines
+from tests.e2e.harness.node import Node
+from tests.e2e.harness.points import HOOK, Point
 from tests.plan.recording import Engine
 from tests.plan.registration import Run
 from tests.scripts.shell import SCRIPTS

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import history, members
-from tests.e2e.history import Attempt
+from tests.e2e.harness import history, members
+from tests.e2e.harness.history import Attempt
 
 CLIENTS = Path(__file__).parents[1] / "e2e/clients"
 

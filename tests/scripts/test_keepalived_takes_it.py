@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from stacks.render.keepalived import CHECK, VRRP_FILE, holder
-from tests.e2e import lab
+from tests.e2e.harness import lab
 from tests.unit import configs
 from tests.unit.configs import planned
 from tests.unit.render import examples

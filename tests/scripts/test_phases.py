@@ -9,8 +9,8 @@ import pytest
 
 from operations import preflight
 from operations.ssh import client
-from tests.e2e import lab
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness import lab
+from tests.e2e.harness.waiting import wait_for
 from tests.scripts.phases import LAB, Phases
 
 pytestmark = pytest.mark.lab

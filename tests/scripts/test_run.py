@@ -12,7 +12,7 @@ import pytest
 
 from components.ssh import script
 from stacks.phases import scripts
-from tests.e2e.waiting import wait_for
+from tests.e2e.harness.waiting import wait_for
 from tests.scripts.shell import SCRIPTS, VALUES
 
 

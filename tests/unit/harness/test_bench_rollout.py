@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.rollout import Times, replay
+from tests.bench.rollout import Times, replay
 
 TIMES = Times(worker_s=10, master_s=60)
 

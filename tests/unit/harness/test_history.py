@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.e2e.history import Seen, attempts, seen
+from tests.e2e.harness.history import Seen, attempts, seen
 
 GOOD = """
 1 read 1000 1010 200 - 0 a:1

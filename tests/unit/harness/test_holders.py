@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.holders import Hold, _of_lines
+from tests.e2e.harness.holders import Hold, _of_lines
 
 
 def test_one_hold_after_another() -> None:

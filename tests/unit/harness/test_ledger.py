@@ -60,7 +60,9 @@ def test_stories_go_by_the_age_of_their_last_pass(checkout: Path) -> None:
     assert in_turn == ["never", "also-old", "old", "young"]
 
 
-@pytest.mark.parametrize("shared", ["file", "tests/e2e/load.py", "tests/scripts/s3_server.py"])
+@pytest.mark.parametrize(
+    "shared", ["file", "tests/e2e/harness/load.py", "tests/scripts/s3_server.py"]
+)
 def test_a_story_depends_on_its_own_file_and_on_what_all_share(checkout: Path, shared: str) -> None:
     own, other = (checkout / f"tests/e2e/test_{name}.py" for name in ("create", "grow"))
     own.parent.mkdir(parents=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.members import looks, problems
+from tests.e2e.harness.members import looks, problems
 
 A, B, C, D = (f"{name * 2},master-{name},voter,answers" for name in "1234")
 

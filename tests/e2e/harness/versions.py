@@ -1,0 +1,115 @@
+"""Other versions than those of set-up: the bundle that holds them, and what runs on the machines of a stack."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from artifacts import bundle
+from artifacts.build import host_arch
+from artifacts.download import Upstream
+from artifacts.lock import read
+from tests.e2e.harness import lab
+from tests.e2e.harness.config import Config
+from tests.e2e.harness.lab import ROOT
+from tests.e2e.harness.stack import Stack
+
+# Built once for all stories of upgrades, and kept in the cache; no other story needs it.
+_ALSO = ("kubernetes=1.36.1", "kubernetes=1.35.4", "etcd=3.6.15", "etcd=3.5.35", "containerd=2.3.6")
+_LINK = ".local/bundle-upgrades"
+_COLD_S = 3600
+
+
+def needed_by(story: Path) -> bool:
+    """Whether the file of a story asks for the bundle of other versions."""
+    return "with_older_ones(" in story.read_text()
+
+
+def is_made() -> bool:
+    """Whether that bundle lies in the cache."""
+    also = [(name, version) for name, _, version in (word.partition("=") for word in _ALSO)]
+    order = bundle.Order(
+        lock=read(None, host_arch(), also=also),
+        source="auto",
+        upstream=Upstream(),
+        cache=bundle.cache_folder(),
+    )
+    return (order.cache / "bundle" / bundle.key(order) / "manifest.json").exists()
+
+
+def make() -> None:
+    """Make it and link it; seconds where it lies in the cache, half an hour where all has to be built."""
+    words = [word for version in _ALSO for word in ("--also", version)]
+    command = [sys.executable, "-m", "artifacts.bundle", *words, "--link", _LINK]
+    lab.shell(command, timeout_s=_COLD_S)
+
+
+def with_older_ones(config: Config, subnet: str) -> Config:
+    """The config with a mirror that has older versions too."""
+    make()
+    assert (ROOT / _LINK / "manifest.json").exists()
+    mirror = f"{subnet.rpartition('.')[0]}.2"
+    config["mirror"] = {
+        "url": f"http://{mirror}:8080",
+        "registry": f"http://{mirror}:5000",
+        "manifest": f"{_LINK}/manifest.json",
+    }
+    return config
+
+
+def of_the_set(kubernetes: str, component: str) -> str:
+    """The version of a component of the lock's set for that Kubernetes version."""
+    lock = yaml.safe_load((ROOT / "artifacts/lock.yaml").read_text())
+    return str(lock["sets"][kubernetes][component])
+
+
+def of_kubelets(stack: Stack) -> dict[str, str]:
+    """By node, as the cluster knows it."""
+    items = json.loads(stack.kubectl("get", "nodes", "-o", "json"))["items"]
+    return {
+        item["metadata"]["name"]: item["status"]["nodeInfo"]["kubeletVersion"] for item in items
+    }
+
+
+def of_runtimes(stack: Stack) -> dict[str, str]:
+    """By node, containerd's version."""
+    items = json.loads(stack.kubectl("get", "nodes", "-o", "json"))["items"]
+    return {
+        item["metadata"]["name"]: item["status"]["nodeInfo"]["containerRuntimeVersion"]
+        for item in items
+    }
+
+
+def of_images(stack: Stack, component: str) -> dict[str, str]:
+    """By pod of a component of kube-system, the tag of its image."""
+    label = f"component={component}" if component.startswith("kube-api") else f"k8s-app={component}"
+    if component in ("kube-controller-manager", "kube-scheduler"):
+        label = f"component={component}"
+    text = stack.kubectl("-n", "kube-system", "get", "pods", "-l", label, "-o", "json")
+    return {
+        item["metadata"]["name"]: item["spec"]["containers"][0]["image"].rpartition(":")[2]
+        for item in json.loads(text)["items"]
+    }
+
+
+def of_etcd(stack: Stack) -> Mapping[str, str]:
+    """By machine, what its member says of itself."""
+    out = {}
+    for node in stack.members():
+        (status,) = json.loads(node.etcdctl("endpoint status -w json"))
+        out[node.name] = status["Status"]["version"]
+    return out
+
+
+def published(stack: Stack) -> str:
+    """The Kubernetes version that kubeadm's settings in the cluster name."""
+    text = stack.kubectl(
+        "-n", "kube-system", "get", "configmap", "kubeadm-config",
+        "-o", "jsonpath={.data.ClusterConfiguration}",
+    )  # fmt: skip
+    (line,) = [line for line in text.splitlines() if line.startswith("kubernetesVersion:")]
+    return line.split()[1]
