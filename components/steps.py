@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions, Stash
 from pulumi_command import local, remote
@@ -97,7 +98,7 @@ class Registrar:
                 return commands.copy_file(
                     step.name,
                     self._of(step),
-                    str(step.text),
+                    str(Path(str(step.text)).expanduser()),
                     step.target,
                     wanted=self.said(step.parts[0]),
                     opts=opts,

@@ -9,6 +9,7 @@ from pulumi import Input, Output
 from components.pki.authority import Pki
 from stacks.cluster.certificates import Ca
 from stacks.cluster.plan import Plan
+from stacks.config.front_doors import GivenCertificateSpec
 from stacks.order.step import Source
 from stacks.phases import join
 from stacks.render import ingress_certificates
@@ -54,10 +55,16 @@ class Secrets:
             case "store secret" if self.store_secret is not None:
                 return self.store_secret
             case "given":
-                wanted = self.plan.spec.front_doors.ingress
-                given = wanted.certificates[int(source.name) - 1] if wanted else None
-                return Output.secret(ingress_certificates.pem(given)) if given else ""
+                return Output.secret(ingress_certificates.pem(self._given(source)))
+            case "given chain":
+                return ingress_certificates.chain(self._given(source))
         raise KeyError(source.kind)
+
+    def _given(self, source: Source) -> GivenCertificateSpec:
+        wanted = self.plan.spec.front_doors.ingress
+        if wanted is None:
+            raise KeyError(source.name)
+        return wanted.certificates[int(source.name) - 1]
 
 
 def _ca(source: Source) -> Ca:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 
@@ -126,6 +126,23 @@ def by_arch(plan: Plan, *, root: Path | None = None) -> dict[str, dict[str, File
     """The files of every architecture that the plan has machines of. Raises ArtifactError."""
     archs = sorted({node.arch for node in (*plan.nodes, *plan.away)})
     return {arch: files(plan, arch, root=root) for arch in archs}
+
+
+def outlined(plan: Plan) -> dict[str, dict[str, File]]:
+    """The same without the manifest of a mirror, which need not be on this computer: pinned sums.
+
+    What differs between two of them is what two plans fetch otherwise.
+    """
+    found, mirror = by_arch(replace(plan, mirror=None)), plan.mirror
+    if mirror is None:
+        return found
+    return {
+        arch: {
+            name: file if name.startswith(IMAGE) else replace(file, url=at_mirror(mirror, file.url))
+            for name, file in files.items()
+        }
+        for arch, files in found.items()
+    }
 
 
 def images(plan: Plan) -> dict[str, Image]:

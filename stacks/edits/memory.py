@@ -122,6 +122,22 @@ def scripts() -> dict[str, str]:
     }
 
 
+def other_scripts(before: Memory) -> frozenset[str]:
+    """Phases whose script is another one in this version of the program."""
+    now = scripts()
+    return frozenset(name for name, total in before.scripts.items() if now.get(name) != total)
+
+
+def other_values(before: Memory) -> dict[str, frozenset[str]]:
+    """By pool, or "" for add-ons: what this version makes otherwise of the same config."""
+    again = rendered(before.plan) if before.plan else {}
+    return {
+        pool: frozenset(name for name, total in sums.items() if again[pool].get(name) != total)
+        for pool, sums in before.rendered.items()
+        if pool in again
+    }
+
+
 def rendered(plan: Plan) -> dict[str, dict[str, str]]:
     """By pool, sums of the values that this program makes for its first node; by "", of add-ons.
 

@@ -29,7 +29,11 @@ def reasons(before: Memory | None, plan: Plan) -> tuple[str, ...]:
         "masters": bool(membership.taken_out_first(before, plan))
         or {node.name for node in then.masters} != {node.name for node in plan.masters},
         "settings of masters": _values(then) != _values(plan),
-        "what this program writes": _drifted(before, then),
+        "what this program writes": any(
+            name.startswith(_PHASES)
+            for names in memory.other_values(before).values()
+            for name in names
+        ),
     }
     return tuple(name for name, differs in found.items() if differs)
 
@@ -52,17 +56,6 @@ def _of(plan: Plan, node: Node) -> dict[str, str]:
         for name, text in values.items()
         if name not in _AGAIN and not name.startswith("BACKUP_")
     }
-
-
-def _drifted(before: Memory, then: Plan) -> bool:
-    """Another program makes another control plane of the same config."""
-    again = memory.rendered(then)
-    return any(
-        again.get(pool, {}).get(name) != total
-        for pool, sums in before.rendered.items()
-        for name, total in sums.items()
-        if name.startswith(_PHASES)
-    )
 
 
 def values(before: Memory | None, plan: Plan, node: Node) -> dict[str, str]:

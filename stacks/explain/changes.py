@@ -5,15 +5,17 @@ Pure and complete: a node that is not named here is not touched. When it happens
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from stacks.cluster import certificates
 from stacks.cluster.plan import Node, Plan
 from stacks.edits import memory
 from stacks.edits.memory import Memory
-from stacks.explain import again, arrivals, fence, front_doors, user_addons
+from stacks.explain import arrivals, fence, front_doors, places, reasons, user_addons
 from stacks.explain import rotation as explain_rotation
 from stacks.explain.actions import Action, Kind, NodeChange
+from stacks.order.difference import LOGIN, Difference, Edit, edit, leafs
 from stacks.phases import desired, system_addons
 from stacks.phases.effects import (
     CERTIFICATES,
@@ -38,6 +40,7 @@ class Changes:
     program: tuple[str, ...]  # what this version of the program does otherwise than the last
     unchanged: int  # nodes that nothing happens to
     comparable: bool  # False: the memory does not hold the config, only who was there
+    edit: Edit  # the steps that run
 
     def of(self, *kinds: Kind) -> tuple[NodeChange, ...]:
         return tuple(node for node in self.nodes if node.kind in kinds)
@@ -45,64 +48,71 @@ class Changes:
 
 def changes(before: Memory | None, plan: Plan) -> Changes:
     """Everything that differs between the last success and the plan. None: all is new."""
-    if before is None:
-        new = tuple(arrivals.new(plan, node, founding=True) for node in plan.nodes)
-        addons = tuple((name, "is made") for name in sorted(system_addons.addons(plan)))
-        addons += user_addons.made(plan)
-        return Changes(nodes=new, addons=addons, keys=(), program=(), unchanged=0, comparable=True)
-    drift = _Drift.of(before)
-    found: list[NodeChange] = []
-    for node in plan.nodes:
-        if node.name not in before.machines:
-            found.append(arrivals.new(plan, node, founding=False))
-        elif node.generation > before.machines[node.name].generation:
-            found.append(arrivals.rebuilt(plan, node))
-        elif before.plan is not None:
-            actions = tuple(_of_existing(before.plan, plan, node, drift))
-            if actions:
-                found.append(_changed(node, actions))
-    found += arrivals.leaving(before, plan)
+    runs = edit(before, plan)
+    there = places.parts(runs.differences)
+    found = [
+        kept for node in _nodes(before, plan, runs) if (kept := _done(node, there)) is not None
+    ]
+    then = before.plan if before else None
     touched = sum(node.kind != "leaving" for node in found)
     return Changes(
         nodes=tuple(found),
-        addons=_addons(before, plan, drift),
-        keys=explain_rotation.finished(before.plan, plan) if before.plan else (),
-        program=drift.words(),
+        addons=_addons(before, plan, runs),
+        keys=explain_rotation.finished(then, plan) if then else (),
+        program=_program(before) if before else (),
         unchanged=len(plan.nodes) - touched,
-        comparable=before.plan is not None,
+        comparable=before is None or then is not None,
+        edit=runs,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Drift:
+def _nodes(before: Memory | None, plan: Plan, runs: Edit) -> Iterator[NodeChange]:
+    """What can be said of each node."""
+    if before is None:
+        yield from (arrivals.new(plan, node, founding=True) for node in plan.nodes)
+        return
+    on_node: dict[str, list[Difference]] = {}
+    for one in runs.differences:
+        if one.mark != "-" and one.happens:
+            on_node.setdefault(places.node(one.step), []).append(one)
+    drifted = memory.other_values(before)
+    for node in plan.nodes:
+        if node.name not in before.machines:
+            yield arrivals.new(plan, node, founding=False)
+        elif node.generation > before.machines[node.name].generation:
+            yield arrivals.rebuilt(plan, node)
+        elif before.plan is not None:
+            own = on_node.get(node.name, [])
+            actions = tuple(_of_existing(before.plan, plan, node, own, drifted))
+            if actions:
+                yield NodeChange(name=node.name, kind="changed", roles=node.roles, actions=actions)
+    yield from arrivals.leaving(before, plan)
+
+
+def _done(node: NodeChange, there: Collection[tuple[str, str]]) -> NodeChange | None:
+    """The node with those actions that a step does; None without any."""
+    own = tuple(
+        action
+        for action in node.actions
+        if (action.phase, node.name) in there
+        or (action.phase, "") in there
+        or (node.kind == "leaving" and action.phase == "machine")
+    )
+    return replace(node, actions=own) if own else None
+
+
+def _program(before: Memory) -> tuple[str, ...]:
     """What another version of this program makes of the same config."""
-
-    scripts: frozenset[str]  # phases whose script is another one
-    values: Mapping[str, frozenset[str]]  # by pool, or "": "phase NAME" that is rendered otherwise
-
-    @staticmethod
-    def of(before: Memory) -> _Drift:
-        now = memory.scripts()
-        scripts = {phase for phase, total in before.scripts.items() if now.get(phase) != total}
-        again = memory.rendered(before.plan) if before.plan else {}
-        values = {
-            pool: frozenset(name for name, total in sums.items() if again[pool].get(name) != total)
-            for pool, sums in before.rendered.items()
-            if pool in again
-        }
-        return _Drift(scripts=frozenset(scripts), values=values)
-
-    def words(self) -> tuple[str, ...]:
-        out = []
-        if self.scripts:
-            listed = ", ".join(sorted(self.scripts))
-            out.append(f"other scripts for the phases {listed}: they run again, nothing restarts")
-        for pool, names in sorted(self.values.items()):
-            listed = ", ".join(sorted(_what(name) for name in names))
-            if names:
-                where = f"on the machines of pool {pool}" if pool else "as add-ons"
-                out.append(f"writes otherwise {where}: {listed}")
-        return tuple(out)
+    out = []
+    if scripts := memory.other_scripts(before):
+        listed = ", ".join(sorted(scripts))
+        out.append(f"other scripts for the phases {listed}: they run again, nothing restarts")
+    for pool, names in sorted(memory.other_values(before).items()):
+        listed = ", ".join(sorted(_what(name) for name in names))
+        if names:
+            where = f"on the machines of pool {pool}" if pool else "as add-ons"
+            out.append(f"writes otherwise {where}: {listed}")
+    return tuple(out)
 
 
 def _what(drifted: str) -> str:
@@ -111,24 +121,25 @@ def _what(drifted: str) -> str:
     return effect.what if effect else drifted
 
 
-def _changed(node: Node, actions: tuple[Action, ...]) -> NodeChange:
-    return NodeChange(name=node.name, kind="changed", roles=node.roles, actions=actions)
-
-
-def _of_existing(then: Plan, plan: Plan, node: Node, drift: _Drift) -> Iterator[Action]:
+def _of_existing(
+    then: Plan,
+    plan: Plan,
+    node: Node,
+    runs: Sequence[Difference],
+    drifted: Mapping[str, Collection[str]],
+) -> Iterator[Action]:
     old = then.node(node.name)
     found = [*_versions(then, plan, node), *_client(then, plan, node)]
-    found += _values(then, old, plan, node, drift)
+    found += _values(then, old, plan, node, drifted.get(node.pool, ()))
     found += _certificates(then, old, plan, node)
+    yield from found
     said = {action.phase for action in found}
-    for phase, text in again.of_node(then, old, plan, node).items():
-        if phase not in said or again.other_login(then, old, plan, node):
-            found.append(Action(phase=phase, text=text))
-            said.add(phase)
-    follows = again.follows(then, old, plan, node, said)
-    yield from (*found, *(Action(phase=phase, text=again.text()) for phase in follows))
-    if plan.in_lab and then.spec.converge != plan.spec.converge:
-        yield Action(phase="machine", text="is made again where it has vanished")
+    why: dict[str, str] = {}
+    for one in runs:
+        phase = places.phase(one.step)
+        if phase not in said or LOGIN in one.by:
+            why.setdefault(phase, reasons.of_node(one, phase))
+    yield from (Action(phase=phase, text=text) for phase, text in why.items())
     yield from _etcd_leaves(old, node)
     yield from _marks(old, node)
 
@@ -165,9 +176,10 @@ def _client(then: Plan, plan: Plan, node: Node) -> Iterator[Action]:
         yield Action(phase="node", text=f"{ETCD_CLIENT.what} {was} -> {now}: {ETCD_CLIENT.then}")
 
 
-def _values(then: Plan, old: Node, plan: Plan, node: Node, drift: _Drift) -> Iterator[Action]:
+def _values(
+    then: Plan, old: Node, plan: Plan, node: Node, drifted: Collection[str]
+) -> Iterator[Action]:
     was, now = desired.of_phases(then, old), desired.of_phases(plan, node)
-    drifted = drift.values.get(node.pool, frozenset())
     for phase in now:
         if phase == "etcd-member" and phase not in was:
             yield Action(phase=phase, text="join etcd as a learner, then vote")
@@ -210,8 +222,6 @@ def _values(then: Plan, old: Node, plan: Plan, node: Node, drift: _Drift) -> Ite
             yield Action(
                 phase=phase, text=f"{listed}: {effect_text}", restarts=restarts[effect_text]
             )
-        if not said and phase in drift.scripts:
-            yield Action(phase=phase, text=f"phase {phase} runs again, nothing restarts")
     if "vip" in was and not {"vip", "vip-away"} & set(now):
         yield front_doors.given_up(was["vip"])
     if "vip-away" in was and not {"vip", "vip-away"} & set(now):
@@ -225,7 +235,9 @@ def _control_plane(kubeadm: str) -> str:
 
 
 def _certificates(then: Plan, old: Node, plan: Plan, node: Node) -> Iterator[Action]:
-    if renewed := again.renewed(then, old, plan, node):
+    was = {leaf.name: text for leaf, text in leafs(then, certificates.of_node(then, old))}
+    now = {leaf.name: text for leaf, text in leafs(plan, certificates.of_node(plan, node))}
+    if renewed := [name for name in now if name in was and was[name] != now[name]]:
         listed = ", ".join(name.removeprefix(f"{node.name}-") for name in renewed)
         effect = LOAD_BALANCER_CERTIFICATES if node.is_load_balancer else CERTIFICATES
         text = f"new {effect.what} {listed}: {effect.then}"
@@ -256,23 +268,26 @@ _OBJECTS = {
 }
 
 
-def _addons(before: Memory, plan: Plan, drift: _Drift) -> tuple[tuple[str, str], ...]:
-    now = system_addons.addons(plan)
-    was = system_addons.addons(before.plan) if before.plan else now
-    drifted = drift.values.get("", frozenset())
-    once_more = again.of_cluster(before.plan, plan) if before.plan else ""
-    if not once_more and "addon" in drift.scripts:
-        once_more = "is applied again, nothing restarts"
+def _addons(before: Memory | None, plan: Plan, runs: Edit) -> tuple[tuple[str, str], ...]:
+    if before is None:
+        made = tuple((name, "is made") for name in sorted(system_addons.addons(plan)))
+        return made + user_addons.made(plan)
+    if before.plan is None:
+        return ()
+    cluster = plan.spec.cluster.name
+    running = {
+        one.step.name.removeprefix(f"{cluster}-addon-"): one
+        for one in runs.differences
+        if one.step.phase in ("addon", "manifests")
+    }
     out = []
-    for name in sorted(now):
-        if was.get(name) != now[name] or name in drifted:
-            told = [*fence.words(before.plan, plan)] if name == "lost-nodes" and before.plan else []
+    was = system_addons.addons(before.plan)
+    drifted = memory.other_values(before).get("", frozenset())
+    for name, manifest in sorted(system_addons.addons(plan).items()):
+        if name in running and (was.get(name) != manifest or name in drifted):
+            told = [*fence.words(before.plan, plan)] if name == "lost-nodes" else []
             text = "; ".join([*told, "nothing restarts"]) if told else _OBJECTS.get(name, _PODS)
             out.append((name, text))
-        elif once_more:
-            out.append((name, once_more))
-    if before.plan is None:
-        return tuple(out)
-    again_all = bool(once_more) or "manifests" in drift.scripts
-    out += user_addons.changed(before.plan, plan, again=again_all)
-    return tuple(out)
+        elif name in running:
+            out.append((name, reasons.of_cluster(running[name])))
+    return (*out, *user_addons.changed(before.plan, plan, again=running))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from stacks.cluster.plan import Plan
-from stacks.edits.memory import Memory
-from stacks.explain import again
 from stacks.explain.actions import Action
+from stacks.order.difference import Difference
 from stacks.render import vip_holders
 
 
@@ -77,15 +76,12 @@ def beside(plan: Plan) -> Iterator[Action]:
     yield Action(phase="vip-away", text=text)
 
 
-def holders(before: Memory | None, plan: Plan) -> tuple[str, ...]:
-    """What the cluster is told of who may hold it."""
-    then = before.plan if before else None
+def holders(then: Plan | None, plan: Plan, running: Collection[Difference]) -> tuple[str, ...]:
+    """What the cluster is told of who may hold it; `running`: the command that tells it."""
     if then is None or not then.holders:
         return ("the cluster is told which load balancers may have it",) if plan.holders else ()
     if not plan.holders:
         return ("the list of who may have it is left as it is",)
     if vip_holders.vip_holders(then) != vip_holders.vip_holders(plan):
         return ("the cluster is told which load balancers may have it now",)
-    return (
-        ("who may have it is told again, nothing changes",) if again.of_cluster(then, plan) else ()
-    )
+    return ("who may have it is told again, nothing changes",) if running else ()

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from stacks.cluster import certificates, rotation
 from stacks.cluster.plan import Plan
 from stacks.config.pki import Subject
-from stacks.edits.memory import Memory
-from stacks.explain import again
+from stacks.order.difference import Difference, leafs
 
 _WHAT: dict[Subject, str] = {
     "kubernetes": "CA of the cluster",
@@ -24,11 +23,8 @@ def born() -> tuple[str, ...]:
     return ("CAs, keys and certificates are made, and kept in the stack's state",)
 
 
-def made(before: Memory, plan: Plan) -> tuple[str, ...]:
+def made(then: Plan, plan: Plan) -> tuple[str, ...]:
     """What comes to be in the state before any machine has it."""
-    then = before.plan
-    if then is None:
-        return ()
     was, now = _held(then), _held(plan)
     words = [
         f"new {_WHAT[subject]}, generation {number}"
@@ -38,9 +34,8 @@ def made(before: Memory, plan: Plan) -> tuple[str, ...]:
     return (*words, *_of_outputs(then, plan))
 
 
-def settled(before: Memory, plan: Plan, finished: tuple[str, ...]) -> tuple[str, ...]:
+def settled(then: Plan | None, plan: Plan, finished: tuple[str, ...]) -> tuple[str, ...]:
     """What is done once every master has made the step."""
-    then = before.plan
     if then is None:
         return finished
     was, now = _held(then), _held(plan)
@@ -49,21 +44,13 @@ def settled(before: Memory, plan: Plan, finished: tuple[str, ...]) -> tuple[str,
         for subject, number in was
         if (subject, number) not in now
     ]
-    if finished or gone:
-        return (*finished, *gone)
-    if rotation.words(plan) and _asked(then) != _asked(plan):
-        return ("CAs and keys that count are written down again, nothing changes",)
-    return ()
+    return (*finished, *gone)
 
 
-def _asked(plan: Plan) -> object:
-    """What the command is told that no master's phase tells."""
-    return (
-        rotation.words(plan),
-        [node.address for node in plan.etcd] if not plan.etcd_stacked else [],
-        rotation.encrypts(plan),
-        plan.spec.converge.generation,
-    )
+def again(running: Iterable[Difference]) -> tuple[str, ...]:
+    """Of a command that has nothing new to write."""
+    text = "CAs and keys that count are written down again, nothing changes"
+    return (text,) if [*running] else ()
 
 
 def _held(plan: Plan) -> list[tuple[Subject, int]]:
@@ -80,13 +67,14 @@ def _held(plan: Plan) -> list[tuple[Subject, int]]:
 
 def _of_outputs(then: Plan, plan: Plan) -> list[str]:
     """Leafs that lie on no node."""
-    was = {leaf.name: leaf for leaf in certificates.table(then) if leaf.path is None}
-    now = {leaf.name: leaf for leaf in certificates.table(plan) if leaf.path is None}
+    was, now = (
+        {leaf.name: text for leaf, text in leafs(one, certificates.table(one)) if leaf.path is None}
+        for one in (then, plan)
+    )
     out = []
     for name in sorted({*was, *now} - {certificates.INGRESS}):
-        leaf = now.get(name)
-        if leaf is None:
+        if name not in now:
             out.append(f"certificate {name} is taken back from the outputs")
-        elif was.get(name) != leaf or again.signed_anew(then, plan, leaf):
+        elif was.get(name) != now[name]:
             out.append(f"new certificate {name} in the outputs")
     return out

@@ -8,13 +8,11 @@ from stacks.cluster import rollout
 from stacks.cluster.names import spoken
 from stacks.cluster.plan import Plan
 from stacks.edits.memory import Memory
-from stacks.explain.actions import NodeChange, Wave, only
+from stacks.explain.actions import NodeChange, Wave
 from stacks.releases import versions
 
-_WORKER = ("node", "pki", "join")
 
-
-def waves(before: Memory, plan: Plan, changed: Sequence[NodeChange]) -> Iterator[Wave]:
+def waves(before: Memory | None, plan: Plan, changed: Sequence[NodeChange]) -> Iterator[Wave]:
     """The waves that have something to do; each keeps its number."""
     known = {node.name: node for node in changed}
     found = rollout.node_waves(plan)
@@ -22,7 +20,7 @@ def waves(before: Memory, plan: Plan, changed: Sequence[NodeChange]) -> Iterator
     evicted = _evicted(before, plan)
     first = True
     for wave in found:
-        nodes = only([known[name] for name in wave.nodes if name in known], _WORKER)
+        nodes = tuple(known[name] for name in wave.nodes if name in known)
         if not nodes:
             continue
         yield Wave(
@@ -62,10 +60,10 @@ def _checked(plan: Plan, wave: rollout.NodeWave, *, is_last: bool) -> str:
     return text
 
 
-def _evicted(before: Memory, plan: Plan) -> bool:
+def _evicted(before: Memory | None, plan: Plan) -> bool:
     """Whether workers that change in this edit give up their pods first, as update.sh decides."""
     drain = plan.spec.rollout.drain
-    if drain.when != "auto" or before.plan is None:
+    if drain.when != "auto" or before is None or before.plan is None:
         return drain.when == "always"
     then, now = before.plan.versions, plan.versions
     if plan.spec.os.packages and plan.spec.os.packages != before.plan.spec.os.packages:

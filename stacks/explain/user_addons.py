@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from stacks.cluster import user_addons
 from stacks.cluster.plan import Plan
@@ -16,8 +16,8 @@ def made(plan: Plan) -> tuple[tuple[str, str], ...]:
     return tuple((addon.name, f"is made: {_some(addon.objects)}") for addon in plan.addons)
 
 
-def changed(then: Plan, plan: Plan, *, again: bool) -> list[tuple[str, str]]:
-    """(name, what happens); `again`: what is as it was is applied once more."""
+def changed(then: Plan, plan: Plan, *, again: Collection[str]) -> list[tuple[str, str]]:
+    """(name, what happens); `again`: those that are applied, also where they are as they were."""
     was = {addon.name: addon for addon in then.addons}
     wanted = {one for addon in plan.addons for one in addon.objects}
     out = []
@@ -26,7 +26,7 @@ def changed(then: Plan, plan: Plan, *, again: bool) -> list[tuple[str, str]]:
         words = _difference(old, addon, wanted) if old else [f"is made: {_some(addon.objects)}"]
         if words:
             out.append((addon.name, "; ".join(words)))
-        elif again:
+        elif addon.name in again:
             out.append((addon.name, "is applied again, nothing restarts"))
     left = sorted(set(was) - {addon.name for addon in plan.addons})
     out += [(name, "; ".join(["leaves", *_gone(was[name].objects, wanted)])) for name in left]

@@ -1,193 +1,191 @@
-"""When each change happens: the order of stacks/order/steps.py in words, wave by wave.
+"""When each change happens: the parts of stacks/order/steps.py that run something, in their order.
 
-A wave says what is checked before the next begins and what an abort in it leaves, so a reviewer
-knows the worst case of every moment.
+What is told of a part are the steps in it: a node stands where its step does. A wave says what is
+checked before the next begins and what an abort in it leaves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
 
 from stacks.cluster import api_record as cluster_api_record
 from stacks.cluster.plan import Plan
 from stacks.edits import api_record as edit_api_record
 from stacks.edits import membership, snapshots
 from stacks.edits.memory import Memory
-from stacks.explain import cloud, front_doors, keys, rollout
+from stacks.explain import cloud, front_doors, keys, places, rollout
 from stacks.explain.actions import NodeChange, Wave, only
 from stacks.explain.changes import Changes
-from stacks.phases import gate
+from stacks.explain.parts import ABOUT, MASTER, MEMBER
+from stacks.order.difference import PARTS, Difference
+from stacks.order.step import Part
 from stacks.render import join
-
-_PREPARE = ("machine", "node")
-_CHANGED = ("node", "etcd-member", "master")  # leafs come before all turns
-_NEW = ("pki", "etcd-member", "master")
-
-_PREFLIGHT = "preflight lists all that is wrong with a machine before anything is changed on it"
-_MEMBER = (
-    "a member restarts only where the others have a quorum without it; after it, it votes and is "
-    "healthy"
-)
-_MASTER = (
-    "an API server stops only while another is ready; after it, its /readyz, and the API through "
-    "the node's own HAProxy"
-)
 
 
 def waves(before: Memory | None, plan: Plan, found: Changes) -> tuple[Wave, ...]:
     """The waves of an up, first to last; none when nothing is to be done."""
-    if not (found.nodes or found.addons or found.program or _is_other(before, plan)):
-        return rollout.settings(before, plan)
-    parts = _of_birth(plan, found) if before is None else _of_life(before, plan, found)
-    return tuple(wave for wave in parts if wave.nodes or wave.lines)
+    told = _Telling(before, plan, found).waves()
+    return tuple(wave for wave in told if wave.nodes or wave.lines) or rollout.settings(
+        before, plan
+    )
 
 
-def _is_other(before: Memory | None, plan: Plan) -> bool:
-    """Whether the list of nodes and the gate run: for every change of what is wanted."""
-    if before is None or before.plan is None:
-        return True
-    return gate.plan_digest(before.plan) != gate.plan_digest(plan)
+@dataclass(frozen=True)
+class _Telling:
+    before: Memory | None
+    plan: Plan
+    found: Changes
 
+    @property
+    def _then(self) -> Plan | None:
+        return self.before.plan if self.before else None
 
-def _of_birth(plan: Plan, found: Changes) -> Iterator[Wave]:
-    yield _cloud("cloud", cloud.made(plan))
-    yield Wave(
-        title="machines",
-        order="side by side",
-        nodes=only(found.nodes, _PREPARE),
-        lines=keys.born(),
-        checked=_PREFLIGHT,
-        abort="machines that nobody uses; the next up goes on",
-    )
-    yield Wave(
-        title="etcd members",
-        order="one by one",
-        nodes=only(_in_turn(plan, found.nodes), ["etcd-member"]),
-        checked="each member votes and is healthy before the next",
-        abort="fewer members; the next up goes on, and founds no second cluster",
-    )
-    yield Wave(
-        title="masters, each as soon as its etcd member is there",
-        order="one by one",
-        nodes=only(_in_turn(plan, found.nodes), ["master"]),
-        checked="/readyz of each API server, and the API through the node's own HAProxy",
-        abort="fewer masters; those that are made serve",
-    )
-    yield Wave(
-        title="add-ons and workers, as soon as the first master serves",
-        order="side by side",
-        nodes=only(found.nodes, ["join"]),
-        lines=(
-            *(f"add-on {name} {what}" for name, what in found.addons),
-            f"join-token {_token(0)}"
-            if not plan.workers
-            else f"join-token {_token(len(plan.workers))}",
-        ),
-        checked="every node is Ready and has announced what it applied",
-        abort="fewer workers; the next up joins them with a new token",
-    )
-    yield _record(None, plan)
-    yield from _list_of_nodes(found)
-    yield _stopped(found)
-    yield _ingress(found)
-    yield _vip(None, plan, found)
-    yield _gate(plan)
+    def waves(self) -> Iterator[Wave]:
+        yield _cloud("cloud", self._of_cloud(gone=False))
+        for part in self._parts():
+            yield from self._of(part)
+        left = only(self.found.of("leaving"), ["machine"])
+        yield Wave(
+            title="machines that have left, after the gate",
+            order="side by side",
+            nodes=left,
+            checked="no process and no data of ours is left",
+            abort="machines that no longer belong to the cluster; the next up goes on",
+        )
+        yield _cloud("what leaves the cloud, after the gate", self._of_cloud(gone=True))
+        yield Wave(
+            title="name of the API that is given up, after the gate",
+            order="once",
+            nodes=(),
+            lines=tuple(edit_api_record.deleted(self.before, self.plan)),
+            checked="its record is gone",
+            abort="the record is still there; the next up goes on",
+        )
 
+    def _parts(self) -> list[Part]:
+        """In the order of the steps; parts without any stand where they would."""
+        ordered = [*self.found.edit.parts()]
+        for part in PARTS:
+            if part not in ordered:
+                later = (n for n, one in enumerate(ordered) if PARTS.index(one) > PARTS.index(part))
+                ordered.insert(next(later, len(ordered)), part)
+        return ordered
 
-def _of_life(before: Memory, plan: Plan, found: Changes) -> Iterator[Wave]:
-    controllers = {node.name for node in (*plan.etcd, *plan.masters)}
-    new, changed = found.of("new", "rebuilt"), found.of("changed")
-    joining = [node for node in new if {*node.roles} == {"worker"}]
-    yield _cloud("cloud", _of_cloud(before, plan, gone=False))
-    yield Wave(
-        title="machines of this computer",
-        order="side by side",
-        nodes=only(changed, ["machine"]),
-        checked="each is there",
-        abort="nothing has changed",
-    )
-    yield Wave(
-        title="new leafs, on all masters and members that exist",
-        order="side by side",
-        nodes=only([node for node in changed if node.name in controllers], ["pki"]),
-        lines=keys.made(before, plan),
-        checked="what reads them does so while it runs: nothing restarts, nobody waits for a turn",
-        abort="old leafs or new ones, each of them good",
-    )
-    yield _snapshot(before, plan)
-    yield Wave(
-        title="lost nodes and those made anew, taken out by those that stay",
-        order="one by one",
-        nodes=only(found.of("rebuilt", "leaving"), ["first"]),
-        checked="before an etcd member is removed, those that stay have a quorum of their own",
-        abort="fewer dead members; nobody else is touched",
-    )
-    yield Wave(
-        title="new machines",
-        order="side by side",
-        nodes=only(new, _PREPARE),
-        checked=_PREFLIGHT,
-        abort="machines that nobody uses; the next up goes on",
-    )
-    yield from _control_plane(plan, found, controllers)
-    yield Wave(
-        title="CAs and keys, once every master has made the step",
-        order="once",
-        nodes=(),
-        lines=keys.settled(before, plan, found.keys),
-        checked="each namespace holds the CAs of this step; no Secret lies under another key than "
-        "the one that encrypts",
-        abort="old and new are known to all nodes; the next up goes on",
-    )
-    yield Wave(
-        title="add-ons",
-        order="side by side",
-        nodes=(),
-        lines=tuple(f"{name} {what}" for name, what in found.addons),
-        checked="applied by the API server; that their pods run is asked by the gate",
-        abort="old or new manifests, each whole",
-    )
-    yield Wave(
-        title="workers that join",
-        order="side by side",
-        nodes=only(joining, ["join"]),
-        lines=(_token(len(joining)),) if joining else (),
-        checked="every node is Ready and has announced what it applied",
-        abort="fewer workers; the next up joins them with a new token",
-    )
-    yield Wave(
-        title="load balancers",
-        order="one by one",
-        nodes=only([node for node in changed if "loadbalancer" in node.roles], ("node", "pki")),
-        checked="HAProxy takes its configuration; after a reboot the machine is back before the "
-        "next is touched",
-        abort="some with the old configuration; all of them serve",
-    )
-    yield from rollout.waves(
-        before, plan, [node for node in changed if node.name not in controllers]
-    )
-    yield _record(before, plan)
-    yield from _list_of_nodes(found)
-    yield _stopped(found)
-    yield _ingress(found)
-    yield _vip(before, plan, found)
-    yield _gate(plan)
-    yield Wave(
-        title="machines that have left, after the gate",
-        order="side by side",
-        nodes=only(found.of("leaving"), ["machine"]),
-        checked="no process and no data of ours is left",
-        abort="machines that no longer belong to the cluster; the next up goes on",
-    )
-    yield _cloud("what leaves the cloud, after the gate", _of_cloud(before, plan, gone=True))
-    yield Wave(
-        title="name of the API that is given up, after the gate",
-        order="once",
-        nodes=(),
-        lines=tuple(edit_api_record.deleted(before, plan)),
-        checked="its record is gone",
-        abort="the record is still there; the next up goes on",
-    )
+    @cached_property
+    def _running(self) -> Mapping[Part, list[Difference]]:
+        """By part, what happens in it."""
+        out: dict[Part, list[Difference]] = {}
+        stay = {node.name for node in self.plan.nodes}
+        for one in self.found.edit.differences:
+            leaves = one.mark == "-" and one.step.node and one.step.node.name not in stay
+            if one.happens and one.step.part and not leaves:
+                out.setdefault(one.step.part, []).append(one)
+        return out
+
+    def _of(self, part: Part) -> Iterable[Wave]:
+        if part == "workers":
+            return rollout.waves(self.before, self.plan, self._nodes(part, in_turn=False))
+        about = ABOUT[part]
+        nodes = self._nodes(part, in_turn=about.order == "one by one")
+        checked = about.checked
+        if part == "control plane":
+            checked = _checked(nodes) or checked
+        elif part == "API name":
+            serves = "the load balancer answers" if self.plan.balancer != "none" else checked
+            checked = (
+                f"{serves} before the record leads there; then {cluster_api_record.TTL_S} s, for "
+                "as long resolvers keep the old one"
+            )
+        wave = Wave(
+            title=about.title,
+            order=about.order,
+            nodes=nodes,
+            lines=tuple(self._lines(part)),
+            checked=checked,
+            abort=about.abort,
+        )
+        return (wave,)
+
+    def _nodes(self, part: Part, *, in_turn: bool) -> tuple[NodeChange, ...]:
+        """What happens to nodes, in the order of the steps: node by node, or turn by turn."""
+        turns = list(dict.fromkeys(self._turns(part)))
+        if not in_turn:
+            first = {name: number for number, (name, _) in reversed([*enumerate(turns)])}
+            turns.sort(key=lambda turn: first[turn[0]])
+        known = {node.name: node for node in self.found.nodes}
+        told: list[NodeChange] = []
+        for name, listed in groupby(turns, key=lambda turn: turn[0]):
+            phases = [phase for _, phase in listed]
+            told += only([known[name]] if name in known else [], phases)
+        return tuple(told)
+
+    def _turns(self, part: Part) -> Iterator[tuple[str, str]]:
+        """(node, phase) of each step; one for all nodes is told of each that it is about."""
+        for one in self._running.get(part, []):
+            phase, name = places.phase(one.step), places.node(one.step)
+            if name:
+                yield name, phase
+            else:
+                about = only(self.found.nodes, [phase])
+                yield from ((node.name, phase) for node in about)
+
+    def _lines(self, part: Part) -> Iterable[str]:
+        """What belongs to no node."""
+        running = [one for one in self._running.get(part, []) if one.mark != "-"]
+        match part:
+            case "leafs":
+                return keys.made(self._then, self.plan) if self._then else ()
+            case "new machines":
+                return () if self.before else keys.born()
+            case "settled keys":
+                return keys.settled(self._then, self.plan, self.found.keys) or keys.again(running)
+            case "API name":
+                return [*edit_api_record.changed(self.before, self.plan)] or _asked_again(running)
+            case "add-ons" | "user add-ons":
+                return self._addons(part)
+            case "virtual IP":
+                told = [one for one in running if places.phase(one.step) == "vip-holders"]
+                return front_doors.holders(self._then, self.plan, told)
+        return self._commands(part) if running else ()
+
+    def _commands(self, part: Part) -> Iterable[str]:
+        """Of a part that is one command, or begins with one."""
+        match part:
+            case "snapshot":
+                due, saver = (
+                    snapshots.reasons(self.before, self.plan),
+                    snapshots.place(self.before, self.plan),
+                )
+                where = saver.name if saver else self.plan.etcd[0].name
+                return (f"kept on {where}, because these change: {', '.join(due)}",)
+            case "joining":
+                joining = sum(one.step.phase == "join" for one in self._running[part])
+                return (_token(joining),)
+            case "nodes":
+                return ("compared with the config, from a master",)
+            case "gate":
+                return (_gate(self.plan),)
+        return ()
+
+    def _addons(self, part: Part) -> Iterator[str]:
+        users = {addon.name for plan in (self._then, self.plan) if plan for addon in plan.addons}
+        for name, what in self.found.addons:
+            if (name in users) is (part == "user add-ons"):
+                yield f"{name} {what}"
+
+    def _of_cloud(self, *, gone: bool) -> tuple[str, ...]:
+        """What is around machines that stay."""
+        if self.before is None:
+            return () if gone else cloud.made(self.plan)
+        if self._then is None:
+            return ()
+        anew = membership.rebuilt(self.before, self.plan)
+        staying = membership.staying(self.before, self.plan)
+        kept = [node.name for node in staying if node.name not in anew]
+        return (cloud.deleted if gone else cloud.changed)(self._then, self.plan, kept)
 
 
 def _cloud(title: str, lines: tuple[str, ...]) -> Wave:
@@ -201,142 +199,32 @@ def _cloud(title: str, lines: tuple[str, ...]) -> Wave:
     )
 
 
-def _of_cloud(before: Memory, plan: Plan, *, gone: bool) -> tuple[str, ...]:
-    """What is around machines that stay."""
-    if before.plan is None:
-        return ()
-    anew = membership.rebuilt(before, plan)
-    kept = [node.name for node in membership.staying(before, plan) if node.name not in anew]
-    return (cloud.deleted if gone else cloud.changed)(before.plan, plan, kept)
-
-
-def _snapshot(before: Memory, plan: Plan) -> Wave:
-    due, saver = snapshots.reasons(before, plan), snapshots.place(before, plan)
-    return Wave(
-        title="etcd snapshot",
-        order="once",
-        nodes=(),
-        lines=(f"kept on {saver.name}, because these change: {', '.join(due)}",)
-        if due and saver
-        else (),
-        checked="it is whole, of this cluster, and holds all that a quorum had",
-        abort="nothing that serves has been touched",
-    )
-
-
-def _control_plane(plan: Plan, found: Changes, controllers: Collection[str]) -> Iterator[Wave]:
-    nodes: list[NodeChange] = []
-    for node in _in_turn(plan, found.of("new", "rebuilt", "changed")):
-        if node.name in controllers:
-            phases = _CHANGED if node.kind == "changed" else _NEW
-            nodes += only([node], phases)
-    has_member = any(action.phase == "etcd-member" for node in nodes for action in node.actions)
+def _checked(nodes: Iterable[NodeChange]) -> str:
+    """Of masters and members that change one by one; empty where nothing of theirs restarts."""
+    actions = [(node, action) for node in nodes for action in node.actions]
+    has_member = any(action.phase == "etcd-member" for _, action in actions)
     has_master = any(
         action.phase == "master" and (action.restarts or node.kind != "changed")
-        for node in nodes
-        for action in node.actions
+        for node, action in actions
     )
-    checks = [text for text, said in ((_MEMBER, has_member), (_MASTER, has_master)) if said]
-    yield Wave(
-        title="etcd members and masters, each whole before the next",
-        order="one by one",
-        nodes=tuple(nodes),
-        checked="; ".join(checks) or "each node's services are active",
-        abort="the one in hand old or new, the others untouched and serving",
-    )
+    return "; ".join(text for text, said in ((MEMBER, has_member), (MASTER, has_master)) if said)
 
 
-def _record(before: Memory | None, plan: Plan) -> Wave:
-    serves = "the load balancer answers" if plan.balancer != "none" else "every master serves"
-    return Wave(
-        title="name of the API",
-        order="once",
-        nodes=(),
-        lines=tuple(edit_api_record.changed(before, plan)),
-        checked=f"{serves} before the record leads there; then {cluster_api_record.TTL_S} s, for "
-        "as long resolvers keep the old one",
-        abort="the record as it was or as it is to be; whom both lead to serves",
-    )
+def _asked_again(running: Iterable[Difference]) -> Iterator[str]:
+    if [*running]:
+        yield "asked again whether it leads to what serves, nothing changes"
 
 
 def _token(joining: int) -> str:
     if not joining:
-        return "none is made: no worker joins"
+        return "no token is made: no worker joins"
     minutes = join.token_life_s(joining) // 60
     return f"a token to join by is made known to the cluster, and ends after {minutes} minutes"
 
 
-def _stopped(found: Changes) -> Wave:
-    return Wave(
-        title="what runs no longer, on machines that stay",
-        order="side by side",
-        nodes=only(found.nodes, ["decommission", "etcd-absent"]),
-        checked="no process of ours is left",
-        abort="a machine that runs on without being in the cluster; the next up stops it",
-    )
-
-
-def _list_of_nodes(found: Changes) -> Iterator[Wave]:
-    yield Wave(
-        title="list of nodes: labels, taints, and those that leave",
-        order="one by one",
-        nodes=(
-            *only(found.of("changed"), ["nodes"]),
-            *only(found.of("leaving"), ["nodes"]),
-        ),
-        lines=("compared with the config, from a master",),
-        checked="every wanted node is Ready and as wanted before one leaves; before an etcd member "
-        "leaves, those that stay have a quorum of their own",
-        abort="a node cordoned or gone; those that stay are untouched",
-    )
-
-
-def _vip(before: Memory | None, plan: Plan, found: Changes) -> Wave:
-    """Who holds it already learns of new ones first: a holder that nobody tells of would be two."""
-    leaving = only(found.of("leaving"), ["vip-holders"])
-    peers = only(found.nodes, ["vip-peers"])
-    away = only(found.nodes, ["vip-away"])
-    holders = [node for node in found.nodes if node.kind == "changed"]
-    holders += [node for node in found.nodes if node.kind in ("new", "rebuilt")]
-    return Wave(
-        title="virtual IP",
-        order="one by one",
-        nodes=(*leaving, *peers, *only(holders, ["vip"]), *away),
-        lines=front_doors.holders(before, plan),
-        checked="keepalived takes its configuration, its HAProxy listens at the address, and no "
-        "machine has it that the others do not hear",
-        abort="the address where it is; fewer machines that can take it, or more",
-    )
-
-
-def _ingress(found: Changes) -> Wave:
-    return Wave(
-        title="ingress tier",
-        order="one by one",
-        nodes=only(found.nodes, ["ingress"]),
-        checked="HAProxy takes its configuration and its certificates before they replace others",
-        abort="some machines with the old list or certificates; open connections stay",
-    )
-
-
-def _gate(plan: Plan) -> Wave:
+def _gate(plan: Plan) -> str:
     network = plan.spec.network.plugin != "none"
     doors = f"; the API at {plan.vip}" if plan.vip else ""
-    what = f"API, controllers, add-ons{doors}" + (
+    return f"API, controllers, add-ons{doors}" + (
         "; a pod on every node reaches pods, Service, NodePort and DNS" if network else ""
     )
-    return Wave(
-        title="acceptance gate",
-        order="once",
-        nodes=(),
-        lines=(what,),
-        checked="only now the stack remembers this config as applied",
-        abort="everything done, not yet remembered; the next up asks again",
-    )
-
-
-def _in_turn(plan: Plan, nodes: Iterable[NodeChange]) -> list[NodeChange]:
-    """Control plane nodes in rollout order: members first, then masters without one."""
-    known = {node.name: node for node in nodes}
-    order = (*plan.etcd, *(node for node in plan.masters if not node.is_etcd))
-    return [known[node.name] for node in order if node.name in known]

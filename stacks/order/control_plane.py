@@ -11,50 +11,50 @@ from stacks.cluster.plan import Node
 from stacks.edits import membership, snapshots
 from stacks.order import keys
 from stacks.order.scene import Scene, attempt, attempted, machine
-from stacks.order.step import From, Said, Source, Step
+from stacks.order.step import From, Said, Source, Step, of_part
 from stacks.phases import etcd_member, gate, preflight, retire, scripts
 from stacks.phases.master import of_master
 
 
-def first(scene: Scene) -> Iterator[Step]:
-    """Before others change: leafs, etcd is saved where that is due, who is dead is taken out."""
+def leafs(scene: Scene) -> Iterator[Step]:
+    """Before others change, on all that exist: what reads them does so while it runs."""
     parts = (scripts.script_sum("gate"), gate.plan_digest(scene.plan))
     # Reverting a change that broke off must take out whoever has joined by it, and prove the
     # cluster again: it has to be stored before anybody joins or leaves.
     yield attempt(scene.own("acceptance"), "nodes", parts, parent=scene.own("acceptance"))
-    placed: list[str] = []
     for node in scene.plan.nodes:
-        if node.name in scene.settled and (node.is_etcd or node.is_master):
-            leafs = [*member_keys(scene, node), *master_keys(scene, node)]
-            yield from leafs
-            placed += [step.name for step in leafs if step.kind == "phase"]
-    yield _snapshot(scene, tuple(placed))
-    yield _retire(scene)
+        if node.name in scene.settled:
+            yield from member_keys(scene, node)
+            yield from master_keys(scene, node)
 
 
-def _snapshot(scene: Scene, leafs: tuple[str, ...]) -> Step:
-    """On an etcd machine that stays, by members that are there now."""
+def saved(scene: Scene) -> Iterator[Step]:
+    """A snapshot where one is due, on an etcd machine that stays, by members that are there now."""
+    placed = tuple(step.name for step in leafs(scene) if step.kind == "phase")
     edit = (scene.previous, scene.plan)
     node = scene.machine_of(scene.saver.name)
-    return Step(
+    yield Step(
         name=scene.own("snapshot"),
         kind="phase",
         node=node,
         phase="snapshot",
-        after=(scene.of(node.name, "scripts"), scene.attempt, *leafs),
+        after=(scene.of(node.name, "scripts"), scene.attempt, *placed),
         values=snapshots.values(*edit, node),
         ignores="" if snapshots.reasons(*edit) else "any",
     )
 
 
-def _retire(scene: Scene) -> Step:
-    """Every change of a living cluster waits for it. While nobody goes, nothing of it changes."""
+def taken_out(scene: Scene) -> Iterator[Step]:
+    """Who is dead, and who is made anew.
+
+    Every change of a living cluster waits for it. While nobody goes, nothing about it changes.
+    """
     previous, plan, node = scene.previous, scene.plan, scene.survivor
     known = {one.name: one for one in (*plan.nodes, *plan.away)}
     going = [known[name] for name in membership.going_first(previous, plan)]
     names = {one.name for one in membership.staying(previous, plan)}
     then = (previous and previous.plan) or plan
-    return Step(
+    yield Step(
         name=scene.own("retire"),
         kind="phase",
         node=node,
@@ -77,6 +77,7 @@ def brought(scene: Scene, node: Node, turn: str | None) -> Step:
     return Step(
         name=scene.of(node.name, "scripts"),
         kind="scripts",
+        part=scene.part_of(node),
         node=node,
         after=(machine(node), *after),
         parts=(scene.applied(node),),
@@ -96,6 +97,7 @@ def prepared(scene: Scene, node: Node, turn: str | None) -> Iterator[Step]:
     yield Step(
         name=scene.of(node.name, "node"),
         kind="phase",
+        part=scene.part_of(node),
         node=node,
         phase="node",
         after=(passed.name, *((turn,) if turn else ())),
@@ -109,6 +111,7 @@ def looked(scene: Scene, node: Node, told: dict[str, str]) -> Step:
     return Step(
         name=scene.of(node.name, "preflight"),
         kind="phase",
+        part=scene.part_of(node),
         node=node,
         phase="preflight",
         after=(scene.of(node.name, "scripts"),),
@@ -156,13 +159,14 @@ def _born(scene: Scene) -> Iterator[Step]:
     ready = tuple(scene.of(node.name, "node") for node in plan.etcd)
     last: tuple[str, ...] = ()
     for node in plan.etcd:
-        yield from _member(scene, node, (scene.of(node.name, "node"), *last), ready)
+        after = (scene.of(node.name, "node"), *last)
+        yield from of_part("members", _member(scene, node, after, ready))
         last = (scene.of(node.name, "etcd"),)
     every = tuple(scene.of(node.name, "etcd") for node in plan.etcd)
     last = ()
     for node in plan.masters:
         own = (scene.of(node.name, "etcd"),) if plan.etcd_stacked else every
-        yield from _master(scene, node, (*own, *last))
+        yield from of_part("masters", _master(scene, node, (*own, *last)))
         last = (scene.of(node.name, "master"),)
 
 

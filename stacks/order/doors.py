@@ -12,10 +12,9 @@ from stacks.cluster.plan import Node
 from stacks.order import keys
 from stacks.order.control_plane import prepared
 from stacks.order.scene import Scene, attempted
-from stacks.order.step import DOOR, From, Said, Source, Step, ca
+from stacks.order.step import DOOR, From, Said, Source, Step, ca, of_part
 from stacks.order.workers import last_master
 from stacks.phases import balancer, front_doors
-from stacks.render import ingress_certificates
 
 _ASKED = ".venv/bin/python -m operations.door # "
 
@@ -96,7 +95,7 @@ def load_balancers(scene: Scene) -> Iterator[Step]:
         waits = node.name in scene.settled
         yield from prepared(scene, node, turn if waits else None)
         name = scene.of(node.name, "keys")
-        yield from keys.placed(
+        placed = keys.placed(
             scene,
             name,
             node,
@@ -105,6 +104,7 @@ def load_balancers(scene: Scene) -> Iterator[Step]:
             # Not only keys: after a reboot this is what proves that the machine is back.
             os_packages=scene.plan.spec.os.packages or "",
         )
+        yield from placed if waits else of_part("new machines", placed)
         if waits:
             turn = name
 
@@ -151,9 +151,10 @@ def tls(scene: Scene) -> Iterator[Step]:
 def _shown(scene: Scene) -> Said:
     """Hash of the certificates, which are public."""
     wanted = scene.plan.spec.front_doors.ingress
-    given = [ingress_certificates.chain(one) for one in wanted.certificates] if wanted else []
-    own = (Source("leaf cert", INGRESS),) if wanted and wanted.hosts else ()
-    return From(own, lambda *certs: digests.digest(*certs, *given))
+    own = [Source("leaf cert", INGRESS)] if wanted and wanted.hosts else []
+    given = wanted.certificates if wanted else ()
+    listed = (Source("given chain", str(number)) for number, _ in enumerate(given, start=1))
+    return From((*own, *listed), digests.digest)
 
 
 def virtual_ip(scene: Scene) -> Iterator[Step]:

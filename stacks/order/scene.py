@@ -11,7 +11,7 @@ from stacks.cluster.artifacts import File
 from stacks.cluster.plan import Node, Plan
 from stacks.edits import membership, snapshots
 from stacks.edits.memory import Memory
-from stacks.order.step import From, Said, Step, ca, stripped
+from stacks.order.step import From, Part, Said, Step, ca, stripped
 from stacks.phases import desired, nodes, scripts
 from stacks.phases import node as node_phase
 
@@ -101,6 +101,15 @@ class Scene:
     def machine_of(self, name: str) -> Node:
         """As the plan wants it: what stays may have been something else."""
         return self.plan.node(name)
+
+    def part_of(self, node: Node) -> Part | None:
+        """Of what makes a machine ready: new ones are not told with their role."""
+        is_new = node.name not in self.settled and node.name in self._names
+        return "new machines" if is_new else None
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(node.name for node in self.plan.nodes)
 
     def of(self, node: str, what: str) -> str:
         """Name of a step of a node."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
@@ -12,6 +12,29 @@ from stacks.cluster.plan import Node
 # command kept as it is; where the API's name leads; the record; a program on this computer.
 Kind = Literal[
     "machine", "scripts", "file", "attempt", "phase", "forget", "door", "record", "local"
+]
+# Where a step stands in the life of a cluster; steps.py lists them.
+Part = Literal[
+    "machines",
+    "leafs",
+    "snapshot",
+    "retire",
+    "new machines",
+    "members",
+    "masters",
+    "control plane",
+    "settled keys",
+    "add-ons",
+    "joining",
+    "user add-ons",
+    "load balancers",
+    "workers",
+    "API name",
+    "nodes",
+    "stopped",
+    "ingress",
+    "virtual IP",
+    "gate",
 ]
 GroupKind = Literal["EtcdMember", "Master", "Rollout", "Addons", "Acceptance", "WorkerPool"]
 
@@ -46,6 +69,7 @@ class Group(NamedTuple):
 class Step:
     name: str  # of the resource; also by which others wait for it
     kind: Kind
+    part: Part | None = None  # None: of the part that its life is told in
     node: Node | None = None  # on whose machine
     phase: str = ""
     parent: str = ""  # name of a group; empty: the cluster itself
@@ -65,6 +89,12 @@ class Step:
     def then(self, *names: str) -> Step:
         """The same after some more."""
         return replace(self, after=(*self.after, *names))
+
+
+def of_part(part: Part, steps: Iterable[Step]) -> Iterator[Step]:
+    """Steps of one part, but for those that say another one themselves."""
+    for step in steps:
+        yield step if step.part else replace(step, part=part)
 
 
 def ca() -> Source:

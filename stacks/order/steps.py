@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from stacks.order import control_plane, doors, end, workers
 from stacks.order.scene import Scene, machine
-from stacks.order.step import Group, Step
+from stacks.order.step import Group, Step, of_part
 
 
 def steps(scene: Scene) -> tuple[Step, ...]:
@@ -38,23 +38,25 @@ def steps(scene: Scene) -> tuple[Step, ...]:
 
 
 def _steps(scene: Scene) -> Iterator[Step]:
-    yield from _machines(scene, anew=False)
-    yield from control_plane.first(scene)
-    yield from _machines(scene, anew=True)
-    yield from control_plane.members_and_masters(scene)
-    yield from workers.settled_keys(scene)
-    yield from doors.named(scene)
-    yield from workers.addons(scene)
-    yield from workers.waves(scene)
-    yield from workers.joined(scene)
-    yield from workers.user_addons(scene)
-    yield from doors.load_balancers(scene)
-    yield end.listed(scene)
-    out = [*end.away(scene)]
-    tls = [*doors.tls(scene)]
-    vip = [*doors.virtual_ip(scene)]
+    yield from of_part("machines", _machines(scene, anew=False))
+    yield from of_part("leafs", control_plane.leafs(scene))
+    yield from of_part("snapshot", control_plane.saved(scene))
+    yield from of_part("retire", control_plane.taken_out(scene))
+    yield from of_part("new machines", _machines(scene, anew=True))
+    yield from of_part("control plane", control_plane.members_and_masters(scene))
+    yield from of_part("settled keys", workers.settled_keys(scene))
+    yield from of_part("API name", doors.named(scene))
+    yield from of_part("add-ons", workers.addons(scene))
+    yield from of_part("workers", workers.waves(scene))
+    yield from of_part("joining", workers.joined(scene))
+    yield from of_part("user add-ons", workers.user_addons(scene))
+    yield from of_part("load balancers", doors.load_balancers(scene))
+    yield from of_part("nodes", [end.listed(scene)])
+    out = [*of_part("stopped", end.away(scene))]
+    tls = [*of_part("ingress", doors.tls(scene))]
+    vip = [*of_part("virtual IP", doors.virtual_ip(scene))]
     yield from (*out, *tls, *vip)
-    yield from end.proved(scene, _ends(out, tls, vip))
+    yield from of_part("gate", end.proved(scene, _ends(out, tls, vip)))
 
 
 def groups(scene: Scene) -> tuple[Group, ...]:
@@ -74,7 +76,13 @@ def _machines(scene: Scene, *, anew: bool) -> Iterator[Step]:
     for node in scene.plan.nodes:
         if (node.name in scene.anew) is anew:
             after = (scene.own("retire"),) if anew else ()
-            yield Step(name=machine(node), kind="machine", node=node, after=after)
+            yield Step(
+                name=machine(node),
+                kind="machine",
+                part=scene.part_of(node),
+                node=node,
+                after=after,
+            )
 
 
 def _ends(out: list[Step], tls: list[Step], vip: list[Step]) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 from stacks.cluster import digests
 from stacks.order.control_plane import prepared
@@ -172,7 +171,7 @@ def user_addons(scene: Scene) -> Iterator[Step]:
                 kind="file",
                 node=scene.master,
                 after=waits,
-                text=str(Path(path).expanduser()),
+                text=path,
                 target=manifests.shipped(addon, number),
                 parts=(_digest_of(values),),
             )

@@ -59,10 +59,11 @@ def _peers(plan: Plan, node: Node, settled: Collection[str]) -> tuple[list[str],
     there = [f"{other.address}:{port}" for other, port in doors if other.name in settled]
     if there:
         return there, len(there) // 2 + 1
+    others = {other.name: other for other in (*plan.masters, *plan.etcd)}
     return [
         f"{other.address}:{other.ssh.port if other.ssh else 22}"
-        for other in plan.nodes
-        if (other.is_master or other.is_etcd) and other.name != node.name
+        for other in sorted(others.values(), key=lambda one: (one.pool, one.ordinal, one.name))
+        if other.name != node.name
     ], 0
 
 

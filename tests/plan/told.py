@@ -18,12 +18,11 @@ from tests.plan.told_places import Place, Places, UnknownResourceError, happens
 
 # What the lines of a wave are about, by the beginning of its title; None: each names it first.
 _LINES: Mapping[str, str | None] = {
-    "add-ons and workers": None,
     "add-ons": None,
     "etcd snapshot": "snapshot",
     "cloud": "cloud",
     "what leaves the cloud": "cloud",
-    "machines": "ground",
+    "new machines": "ground",
     "new leafs": "leafs",
     "virtual IP": "vip-holders",
     "CAs and keys": "keys",
@@ -178,12 +177,10 @@ def _of_lines(wave: Wave) -> Iterator[Place]:
             yield "cloud", f"{found[1]} {found[3]}"
         elif about == "leafs":
             yield ("outputs" if "certificate" in line else "secrets"), ""
-        elif line.startswith("join-token"):
-            yield "join-token", ""
         elif about is not None:
             yield about, ""
         else:
-            yield "addon", line.removeprefix("add-on ").split(" ")[0]
+            yield "addon", line.split(" ")[0]
 
 
 __all__ = ["Finding", "Told", "UnknownResourceError"]

@@ -70,6 +70,7 @@ _LEAFS = {
     "load-balancer": "keys",
 }
 # Of no node: who holds a file of it is told with the outputs.
+_LEAFS_PLACED = ("etcd-keys", "master-keys")
 _OUTPUTS = ("admin", "etcd-client")
 _SECRETS = re.compile(r"(kubernetes-ca|etcd-ca|front-proxy-ca|service-account|seed)(-\d+)?(-key)?")
 
@@ -190,6 +191,8 @@ class Places:
         made, changed, deleted = _OF_NODE[part]
         if node in self.anew:
             changed = made
+        elif part in _LEAFS_PLACED and node in self.were:
+            made = changed  # a role more: its leafs lie there before all turns
         phase = {"+": made, "-": deleted}.get(change.mark, changed)
         if part.startswith("vip") and change.mark == "-":
             return self._without_vip(part, node), node

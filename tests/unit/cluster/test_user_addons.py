@@ -209,7 +209,7 @@ def test_a_raised_generation_applies_them_again(tmp_path: Path) -> None:
 def test_the_plan_of_a_new_cluster_lists_them(tmp_path: Path) -> None:
     made = planned(toys=[written(tmp_path, CONFIG_MAP)])
     text = report.as_text(report.report(None, made, transition.check(None, made)))
-    assert "add-on toys is made: ConfigMap settings" in text
+    assert "toys is made: ConfigMap settings" in text
 
 
 def test_the_example_can_be_applied() -> None:

@@ -150,7 +150,7 @@ EDITS = [
     pytest.param(
         {"converge.generation": 2},
         {
-            **{name: [AGAIN, AGAIN, AGAIN, AGAIN, VANISHED] for name in MASTERS},
+            **{name: [AGAIN, AGAIN, VANISHED, AGAIN, AGAIN] for name in MASTERS},
             **{name: [AGAIN, VANISHED] for name in ("worker-1", "worker-2")},
         },
         id="everything again",

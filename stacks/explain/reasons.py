@@ -1,0 +1,42 @@
+"""Why a step runs in an edit, where no value of its own that a reader knows says it."""
+
+from __future__ import annotations
+
+from stacks.order.difference import ANEW, LOGIN, PATIENCE, SCRIPT, Difference
+from stacks.phases.effects import CONNECTION
+
+_LOGIN = f"{CONNECTION.what}: {CONNECTION.then}"
+_ALL_AGAIN = "converge.generation: every phase runs again, what is right stays"
+_FETCHED = "places to fetch from: the next download is from there, nothing restarts"
+_FOLLOWS = "phase master runs again, nothing else restarts"
+_PATIENT = "runs again, as it waits longer or shorter for a reboot, nothing restarts"
+_PLACED = "keys and certificates are placed again, nothing restarts"
+
+
+def of_node(one: Difference, told: str) -> str:
+    """Of a machine that stays; `told`: the phase that the plan in words names."""
+    if LOGIN in one.by:
+        return _LOGIN
+    if told == "machine":
+        return "is made again where it has vanished"
+    if "GENERATION" in one.by:
+        return _ALL_AGAIN
+    if "ARTEFACTS" in one.by and told != "master":
+        return _FETCHED
+    if told == "pki" and one.by - {PATIENCE}:
+        return _PLACED
+    if one.by == {PATIENCE}:
+        return _PATIENT
+    follows = told == "master" and SCRIPT not in one.by
+    return _FOLLOWS if follows else f"phase {told} runs again, nothing restarts"
+
+
+def of_cluster(one: Difference) -> str:
+    """Of what one master does for the cluster."""
+    node = one.step.node
+    name = node.name if node else "this computer"
+    if "NODE" in one.by:
+        return f"is applied from {name} from now on, nothing restarts"
+    if one.by & {ANEW, LOGIN}:
+        return f"is applied again from {name}, nothing restarts"
+    return "is applied again, nothing restarts"
