@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
 
+from stacks.cluster import rollout
 from stacks.cluster.plan import Plan
 from stacks.explain.actions import Wave
 from stacks.explain.report import Report
@@ -35,6 +36,7 @@ _LINES: Mapping[str, str | None] = {
 }
 # Phases that one command on a master does for all nodes.
 _FOR_ALL = frozenset({"nodes", "first", "vip-holders"})
+_WAVE = re.compile(r"workers, wave (\d+) of")
 # Lines that say how, beside those that say what.
 _COUNTED = re.compile(r"(.+?): (\d+) resources? (?:is|are) (made|changed|deleted) \(.*\)")
 _BESIDE = frozenset({"waves"})
@@ -57,6 +59,7 @@ class Told:
 
     def findings(self) -> list[Finding]:
         found = [*self._uncovered(), *self._unbacked(), *self._disordered(), *self._miscounted()]
+        found += self._gates()
         nothing = [] if self.report.waves or not self.run.changes else self.run.changes[:4]
         return [*found, *(Finding("nothing to do", str(change)) for change in nothing)]
 
@@ -118,6 +121,26 @@ class Told:
         for _, place in self.told:
             if place not in backed and place[0] not in _BESIDE:
                 yield Finding(f"not done: {place[0]}", str(place))
+
+    def _gates(self) -> Iterator[Finding]:
+        """A gate of waves that is run anew is told with its wave; the first one with any of them."""
+        told = {int(m[1]) for wave in self.report.waves if (m := _WAVE.match(wave.title))}
+        settings = any(wave.title == "rollout" for wave in self.report.waves)
+        anew = {
+            int(change.name.rpartition("-")[2])
+            for change in self.run.changes
+            if change.mark == "!" and re.search(r"-wave-\d+$", change.name)
+        }
+        last = max((one.number for one in rollout.node_waves(self.plan)), default=0)
+        for number in anew - told:
+            if number or not (told or settings):
+                yield Finding(
+                    "not told: gate of a wave", f"wave {number}, where {sorted(told)} are told"
+                )
+        for number in told - anew - {last}:
+            yield Finding(
+                "not done: gate of a wave", f"wave {number}, where {sorted(anew)} run anew"
+            )
 
     def _miscounted(self) -> Iterator[Finding]:
         """Lines of a cloud say how many."""
