@@ -18,11 +18,11 @@ engine: ## Python environment, engine and plugins alone: all that stacks of give
 dev: setup ## a cluster of 3 masters and 2 workers on this computer
 	@bash lab/dev.sh
 
-plan: python ## what STACK (dev) would be, in words; FORMAT=text, json or markdown; PREVIOUS=stack file to compare with
-	@$(PY) -m stacks Pulumi.$(S).yaml $(if $(FORMAT),--format "$(FORMAT)") $(if $(PREVIOUS),--previous "$(PREVIOUS)")
+plan: python ## what STACK (dev) would be, in words; PREVIOUS=stack file to compare with; FORMAT=text, json or markdown; VERBOSE=1
+	@$(PY) -m stacks Pulumi.$(S).yaml $(if $(FORMAT),--format "$(FORMAT)") $(if $(PREVIOUS),--previous "$(PREVIOUS)") $(if $(VERBOSE),--verbose)
 
-preview: engine ## what an up of STACK (dev) would do: plan against BASE (a git commit), engine's diff; WORDS=1: the plan alone
-	@$(PY) -m operations.preview $(S) $(if $(BASE),--base "$(BASE)") $(if $(WORDS),--words)
+preview: engine ## what an up of STACK (dev) would do: plan against BASE (a git commit), engine's diff; WORDS=1: the plan alone; VERBOSE=1
+	@$(PY) -m operations.preview $(S) $(if $(BASE),--base "$(BASE)") $(if $(WORDS),--words) $(if $(VERBOSE),--verbose)
 
 up: engine ## apply STACK (dev); with APPROVED=folder of a preview only what that one said
 	@bash ci/ssh-key.sh $(PY) -m operations.up $(S) $(if $(APPROVED),--approved "$(APPROVED)")

@@ -14,7 +14,7 @@ from stacks.cluster import artifacts
 from stacks.config import stack_file
 from stacks.config.problems import SpecError
 from stacks.edits import transition
-from stacks.explain import formats, report
+from stacks.explain import formats, report, terminal
 from stacks.load import load, planned
 
 try:
@@ -32,7 +32,7 @@ except (SpecError, transition.TransitionError) as error:
 except artifacts.ArtifactError as error:
     sys.exit(str(error))
 said, now = report.report(before, wanted, verdict), datetime.now(UTC)
-pulumi.info(report.as_text(said, now))
+pulumi.info(terminal.as_text(said, now=now))
 for path, warning in report.warnings(said, now):
     pulumi.warn(f"{path}: {warning}")
 

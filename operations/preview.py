@@ -12,9 +12,9 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from operations.engine import stack
@@ -32,22 +32,19 @@ FOLDER = Path(".local/preview")
 _QUIET = {"same", "read", "read-replacement", "read-discard", "refresh"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    good: bool
-    markdown: str  # of a refused one its problems
-    notes: str  # warnings, or the problems again
-
-
 def main(arguments: list[str]) -> int:
     """Print and keep the report; exit code 1 when plan or preview is refused."""
     parser = argparse.ArgumentParser(prog="python -m operations.preview", description=__doc__)
     parser.add_argument("stack", help="name of the stack, as prod for Pulumi.prod.yaml")
     parser.add_argument("--base", help="git commit whose stack file the plan is compared with")
     parser.add_argument("--words", action="store_true", help="plan only: no engine, no secrets")
+    parser.add_argument(
+        "--verbose", action="store_true", help="print every action, check and interruption"
+    )
     given = parser.parse_args(arguments)
+    options = ["--verbose"] if given.verbose else []
     try:
-        report = make(given.stack, base=given.base, ask_engine=not given.words)
+        report = make(given.stack, options, base=given.base, ask_engine=not given.words)
     except StackError as error:
         sys.stderr.write(f"ERROR {error}\n")
         # For the comment: a report of before would tell something else.
@@ -58,13 +55,15 @@ def main(arguments: list[str]) -> int:
     return 0 if report.good else 1
 
 
-def make(name: str, *, base: str | None = None, ask_engine: bool = True) -> Report:
-    """The report on Pulumi.<name>.yaml as it lies here. Raises StackError.
+def make(
+    name: str, options: Sequence[str] = (), *, base: str | None = None, ask_engine: bool = True
+) -> Report:
+    """The report on Pulumi.<name>.yaml as it lies here; `options`: of its text. Raises StackError.
 
     The plan is compared with `base`, else with what the engine knows to be applied, else with
     nothing: then all of the cluster is new.
     """
-    told = _against(base, name) if base else _in_words(name)
+    told = _against(base, name, options) if base else _in_words(name, options)
     if not told.words_good or not ask_engine:
         return told
     try:
@@ -76,7 +75,7 @@ def make(name: str, *, base: str | None = None, ask_engine: bool = True) -> Repo
             )
             return told.with_preview(there, good=True, steps=(f"new-stack  {name}",))
         if not base:
-            told = _in_words(name, _applied(engine))
+            told = _in_words(name, options, _applied(engine))
         return _with_diff(told, engine) if told.words_good else told
     except StackError as error:
         return told.with_preview("", problems=f"ERROR {error}\n", good=False)
@@ -88,43 +87,48 @@ def _applied(engine: Engine) -> str | None:
     return applied if isinstance(applied, str) else None
 
 
-def _against(base: str, name: str) -> Report:
+def _against(base: str, name: str, options: Sequence[str]) -> Report:
     """The plan against the stack file of a commit. Raises StackError."""
     commit = _commit(base)
     before = _of_commit(commit, name)
     if before is None:
-        return _noted(_in_words(name), f"Commit {commit[:12]} has no Pulumi.{name}.yaml.")
+        note = f"Commit {commit[:12]} has no Pulumi.{name}.yaml."
+        return _noted(_in_words(name, options), note)
     with _kept(before, name) as file:
-        usable = _plan(str(file)).good
+        usable, _ = _plan("--format", "json", str(file))
     if usable:
-        return _noted(
-            _in_words(name, before, commit), f"Against the stack file of commit {commit[:12]}."
-        )
+        note = f"Against the stack file of commit {commit[:12]}."
+        return _noted(_in_words(name, options, before, commit), note)
     # A change that mends the file must not be refused for what it mends.
     note = f"The stack file of commit {commit[:12]} is refused itself: compared with nothing."
-    return _noted(_in_words(name), note)
+    return _noted(_in_words(name, options), note)
 
 
 def _noted(told: Report, note: str) -> Report:
     """With what it was compared with: the engine's diff is against what is applied."""
-    return replace(told, words=f"*{note}*\n\n{told.words}")
+    terminal = f"{note}\n\n{told.terminal}" if told.terminal else ""
+    return replace(told, words=f"*{note}*\n\n{told.words}", terminal=terminal)
 
 
-def _in_words(name: str, previous: str | None = None, commit: str = "") -> Report:
+def _in_words(
+    name: str, options: Sequence[str], previous: str | None = None, commit: str = ""
+) -> Report:
     """The plan against a stack file (of that commit), or a memory, of before; None: nothing."""
     file = f"Pulumi.{name}.yaml"
     if previous is None:
-        told = _plan(file)
-    else:
-        with _kept(previous, name) as before:
-            words = ["--previous", str(before)]
-            if commit:
-                _keep_manifests(commit, before)
-                words += ["--previous-files", str(before.parent)]
-            told = _plan(file, *words)
-    # Of a refused plan these are the problems, which are in the Markdown too.
-    warnings = f"\n```text\n{told.notes}```\n" if told.good and told.notes else ""
-    return Report(words=told.markdown + warnings, words_good=told.good)
+        return _told(file, options)
+    with _kept(previous, name) as before:
+        words = ["--previous", str(before)]
+        if commit:
+            _keep_manifests(commit, before)
+            words += ["--previous-files", str(before.parent)]
+        return _told(file, options, *words)
+
+
+def _told(file: str, options: Sequence[str], *compared: str) -> Report:
+    good, words = _plan("--format", "markdown", file, *compared)
+    terminal = _plan(*options, file, *compared)[1] if good else ""
+    return Report(words=words, words_good=good, terminal=terminal)
 
 
 @contextmanager
@@ -152,12 +156,13 @@ def _keep_manifests(commit: str, file: Path) -> None:
                 place.write_bytes(found.stdout)
 
 
-def _plan(*arguments: str) -> _Plan:
-    """What `python -m stacks` says, as Markdown."""
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = in_words.main(["--format", "markdown", *arguments])
-    return _Plan(good=code == 0, markdown=out.getvalue(), notes=err.getvalue())
+def _plan(*arguments: str) -> tuple[bool, str]:
+    """Whether it is good, and what `python -m stacks` prints: of a refused one its problems."""
+    out = io.StringIO()
+    # Of a refused plan the problems go there too.
+    with redirect_stdout(out), redirect_stderr(io.StringIO()):
+        code = in_words.main([*arguments])
+    return code == 0, out.getvalue()
 
 
 def _commit(name: str) -> str:

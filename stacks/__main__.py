@@ -22,7 +22,7 @@ from stacks.config.stack_file import StackFileError, look, read
 from stacks.edits import memory, transition
 from stacks.edits.memory import Memory
 from stacks.edits.transition import TransitionError
-from stacks.explain import formats, report
+from stacks.explain import comment, document, formats, report, terminal
 from stacks.explain.report import Report
 
 _HIDDEN = "[secret]"  # what the engine prints in place of one
@@ -56,8 +56,13 @@ def main(arguments: list[str]) -> int:
         return _refused(given.format, str(file), error.problems)
     told = report.report(before, wanted, verdict)
     now = datetime.now(UTC)
-    sys.stdout.write(_printed(told, given.format, now))
-    sys.stderr.write(formats.warnings([*report.warnings(told, now), *_unread(config)]))
+    warned = [*report.warnings(told, now), *_unread(config)]
+    if given.format == "json":
+        sys.stdout.write(document.as_json(told, warned) + "\n")
+    elif given.format == "markdown":
+        sys.stdout.write(comment.as_markdown(told, warned))
+    else:
+        sys.stdout.write(_on_terminal(told, warned, now, verbose=given.verbose))
     return 0
 
 
@@ -100,6 +105,11 @@ def _arguments() -> argparse.ArgumentParser:
         help="folder with the manifests that an earlier stack file names; default: this one",
     )
     parser.add_argument("--format", choices=_FORMATS, default="text", help="default: text")
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="in text: every node, action and check, and what an interruption leaves",
+    )
     return parser
 
 
@@ -149,19 +159,20 @@ def _json(content: str) -> object:
     return found
 
 
-def _printed(said: Report, form: str, now: datetime) -> str:
-    if form == "json":
-        return report.as_json(said) + "\n"
-    if form == "markdown":
-        return report.as_markdown(said)
-    return redaction.without(formats.plan(said.plan)) + "\n" + report.as_text(said, now)
+def _on_terminal(
+    said: Report, warned: Sequence[tuple[str, str]], now: datetime, *, verbose: bool
+) -> str:
+    """The nodes before the plan, where all are new or all is asked for."""
+    nodes = ""
+    if said.is_new or verbose:
+        nodes = redaction.without(formats.plan(said.plan, verbose=verbose)) + "\n"
+    return nodes + terminal.as_text(said, warned, now, verbose=verbose)
 
 
 def _refused(form: str, file: str, found: Sequence[tuple[str, str]]) -> int:
     """Problems go where the plan would have gone, in its format, and to people."""
     if form == "json":
-        listed = [{"path": path, "text": words} for path, words in found]
-        sys.stdout.write(json.dumps(redaction.inside({"refused": listed}), indent=2) + "\n")
+        sys.stdout.write(document.refused(found) + "\n")
     if form == "markdown":
         sys.stdout.write(formats.problems_markdown(file, found))
     sys.stderr.write(formats.problems(file, found))

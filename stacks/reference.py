@@ -1,6 +1,7 @@
 """What a stack file may hold, for editors (JSON schema) and for readers (docs/config.md).
 
-`python -m stacks.reference` writes them from the model, and docs/versions.md from the lock;
+`python -m stacks.reference` writes them from the model, the schema of the plan as JSON from
+stacks/explain/document.py, and docs/versions.md from the lock;
 `--check` only says whether they are up to date.
 """
 
@@ -13,10 +14,12 @@ from pathlib import Path
 
 from stacks.checks import refusals
 from stacks.config.schema import Json, mapping, stack_schema, text
+from stacks.explain.schema import plan_schema
 from stacks.releases import version_fit
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "docs" / "stack.schema.json"
+PLAN_SCHEMA = ROOT / "docs" / "plan.schema.json"
 TABLES = ROOT / "docs" / "config.md"
 VERSIONS = ROOT / "docs" / "versions.md"
 
@@ -45,6 +48,7 @@ def files() -> dict[Path, str]:
     schema = stack_schema()
     return {
         SCHEMA: json.dumps(schema, indent=2) + "\n",
+        PLAN_SCHEMA: json.dumps(plan_schema(), indent=2) + "\n",
         TABLES: _tables(schema),
         VERSIONS: version_fit.page(),
     }

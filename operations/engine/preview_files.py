@@ -20,6 +20,7 @@ class Report:
 
     words: str  # Markdown; of a refused config its problems
     words_good: bool
+    terminal: str = ""  # the same words for a terminal; no file, and no part of an approval
     preview: str = ""  # the engine's diff
     problems: str = ""  # its errors and warnings
     preview_good: bool | None = None  # None: it was not asked
@@ -65,7 +66,7 @@ class Report:
 
     def text(self) -> str:
         """All of it, for a terminal."""
-        parts = [self.words.rstrip()]
+        parts = [(self.terminal or self.words).rstrip()]
         if self.preview_good is not None:
             parts += [self.preview.rstrip(), self.problems.rstrip()]
             if self.preview_good:

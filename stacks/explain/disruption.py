@@ -1,93 +1,164 @@
-"""What clients will notice of an edit, with the reason."""
+"""Who notices what of an edit, and why: one answer for each audience, derived from what is done."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
 
+from stacks.cluster import rotation as cluster_rotation
+from stacks.cluster.certificates import api_names
+from stacks.cluster.names import spoken
 from stacks.cluster.plan import Plan
-from stacks.edits import membership
+from stacks.edits import api_record
 from stacks.edits.memory import Memory
-from stacks.explain.actions import Action
+from stacks.explain import evictions, rotation, virtual_ip
 from stacks.explain.changes import Changes
+from stacks.explain.restarts import Restarts
+
+Audience = Literal["API clients outside", "API clients inside", "etcd", "pods", "ingress"]
 
 
-def downtime(before: Memory | None, plan: Plan, found: Changes) -> tuple[str, ...]:
-    """What clients will notice; empty is what an edit of a highly available cluster should be."""
-    if before is None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disruption:
+    """What one audience notices; without a notice, why it notices nothing."""
+
+    audience: Audience
+    notices: tuple[str, ...]
+    why_none: str
+
+
+def disruption(before: Memory | None, plan: Plan, found: Changes) -> tuple[Disruption, ...]:
+    """One for each audience that is there; none where nobody is yet, or nothing is known."""
+    if before is None or before.plan is None:
         return ()
-    out = []
-    for role, what, restart in (
-        ("master", "the API does not answer while its only API server", "kube-apiserver"),
-        ("etcd", "the API can neither read nor write while etcd's only member", "etcd"),
-    ):
-        served = [name for name, machine in before.machines.items() if role in machine.roles]
-        if len(served) != 1:
-            continue
-        actions = [a for node in found.of("changed") if node.name in served for a in node.actions]
-        if any(_restarts(action, restart) for action in actions):
-            out.append(f"{what} restarts ({served[0]})")
-    if before.plan is None:
-        return (*out, *_vip_away(before, plan))
-    lost = (*_quorum(before, found), *_vip_away(before, plan), *_ends(before.plan, plan))
-    return (*out, *lost)
-
-
-def _quorum(before: Memory, found: Changes) -> Iterator[str]:
-    """Two members: while one restarts, the other has no quorum, and nobody else answers."""
-    members = [name for name, machine in before.machines.items() if "etcd" in machine.roles]
-    restarts = [
-        node.name
-        for node in found.of("changed")
-        if node.name in members and any(_restarts(action, "etcd") for action in node.actions)
-    ]
-    if len(members) == 2 and restarts:
-        yield (
-            f"the API can neither read nor write while one of etcd's two members restarts "
-            f"({', '.join(restarts)}): the other has no quorum"
+    then, restarts = before.plan, Restarts.of(before, plan, found)
+    both = (*restarts.no_api(), *restarts.no_quorum())
+    tier = bool(then.ingress or plan.ingress)
+    notices: Mapping[Audience, Iterable[str]] = {
+        "API clients outside": (*both, *_outside(before, then, plan, restarts)),
+        "API clients inside": (*both, *_tokens(then, plan)),
+        "etcd": (*restarts.no_quorum(), *restarts.no_tolerance()),
+        "pods": (*evictions.notices(before, plan, found), *_pods(then, plan)),
+        "ingress": (*_ingress(before, then, plan),),
+    }
+    return tuple(
+        Disruption(
+            audience=audience,
+            notices=tuple(dict.fromkeys(said)),
+            why_none="" if said else _why(audience, restarts),
         )
+        for audience, said in notices.items()
+        if audience != "ingress" or tier
+    )
 
 
-def _ends(then: Plan, plan: Plan) -> Iterator[str]:
-    """Addresses and names by which clients outside have reached the API, and do no longer."""
-    if then.vip and not plan.vip:
-        yield f"the VIP {then.vip}: it is nobody's from now on, who uses it loses the API"
-    elif then.vip != plan.vip and then.vip:
-        yield f"the VIP {then.vip}: it becomes {plan.vip}, who knows the old one loses the API"
-    if then.endpoint not in (plan.endpoint, then.vip):
+def _why(audience: Audience, restarts: Restarts) -> str:
+    match audience:
+        case "etcd":
+            return restarts.members()
+        case "pods":
+            return "no pod is evicted"
+        case "ingress":
+            return "open connections to it are kept"
+        case _:
+            return restarts.api_servers()
+
+
+def _outside(before: Memory, then: Plan, plan: Plan, restarts: Restarts) -> Iterator[str]:
+    yield from restarts.of_endpoint()
+    yield from virtual_ip.away(before, plan)
+    yield from virtual_ip.ends(then, plan)
+    yield from virtual_ip.moves(before, then, plan)
+    if then.endpoint not in (plan.endpoint, then.vip) and not _still_serves(then, plan):
         yield (
-            f"the API at {then.endpoint}: the endpoint becomes {plan.endpoint}, so clients with "
-            "the old one need a new kubeconfig"
+            f"the endpoint {then.endpoint} becomes {plan.endpoint}: clients of the old one need a "
+            "new kubeconfig"
         )
+    yield from (f"{line}: clients of it lose the API" for line in api_record.deleted(before, plan))
     if then.balancer not in ("none", plan.balancer):
-        yield f"the {then.balancer} load balancer of the API: it is deleted, with its address"
-    if then.spec.network.backend != plan.spec.network.backend:
+        yield f"the {then.balancer} load balancer of the API is deleted, with its address"
+    if names := _names_that_go(then, plan):
+        yield f"certificates of the API no longer hold {', '.join(names)}"
+    yield from _kubeconfigs(then, plan)
+
+
+def _still_serves(then: Plan, plan: Plan) -> bool:
+    """The endpoint of before, though it is the endpoint no more."""
+    host = then.endpoint.rpartition(":")[0]
+    was = {(node.name, node.address) for node in then.masters if node.address == host}
+    stays = was & {(node.name, node.address) for node in plan.masters}
+    return bool(stays) or host in plan.spec.control_plane.cert_sans
+
+
+def _names_that_go(then: Plan, plan: Plan) -> list[str]:
+    """Names in certificates of API servers that stay; other words tell of endpoint and VIP."""
+    told = {then.endpoint.rpartition(":")[0], then.vip.rpartition(":")[0]}
+    stay = {node.name: node for node in plan.masters}
+    return sorted(
+        {
+            name
+            for old in then.masters
+            if old.name in stay
+            for name in {*api_names(then, old)} - {*api_names(plan, stay[old.name])}
+        }
+        - told
+    )
+
+
+def _kubeconfigs(then: Plan, plan: Plan) -> Iterator[str]:
+    for subject, was, now in rotation.moved(then, plan):
+        if subject != "kubernetes":
+            continue
+        if cluster_rotation.signing(was) != cluster_rotation.signing(now):
+            yield "kubeconfigs from before step `trust` do not know the CA that signs from now on"
+        elif now.step == "drop":
+            yield "kubeconfigs from before step `issue` are refused from now on"
+
+
+def _tokens(then: Plan, plan: Plan) -> Iterator[str]:
+    for subject, _, now in rotation.moved(then, plan):
+        if subject == "service-account" and now.step == "drop":
+            yield "tokens of service accounts from before step `issue` are refused from now on"
+
+
+def _pods(then: Plan, plan: Plan) -> Iterator[str]:
+    was, now = then.spec.network, plan.spec.network
+    if was.backend != now.backend:
         yield "pods of different nodes do not reach each other while flannel changes its backend"
-    workers = {(node.name, node.generation) for node in then.workers}
-    if workers and not workers & {(node.name, node.generation) for node in plan.workers}:
-        yield "all workload: no worker of before stays"
+    if was.proxy_mode != now.proxy_mode:
+        yield (
+            f"connections to Services may break while kube-proxy goes from {was.proxy_mode} to "
+            f"{now.proxy_mode}"
+        )
+    gone = sorted({one.name for one in then.addons} - {one.name for one in plan.addons})
+    if gone:
+        yield f"what add-on {', '.join(gone)} runs is deleted"
+    old = {node.name: node.taints for node in then.nodes}
+    tainted = [
+        node.name
+        for node in plan.nodes
+        if node.in_kubernetes
+        and any(
+            taint.effect == "NoExecute" and taint not in old.get(node.name, node.taints)
+            for taint in node.taints
+        )
+    ]
+    if tainted:
+        yield f"pods that do not tolerate a new taint NoExecute end on {spoken(tainted)}"
 
 
-def _vip_away(before: Memory, plan: Plan) -> Iterator[str]:
-    """Nobody has the VIP for a time: it moves to other machines, or its only one is made anew."""
-    then = _standing_by(before.plan) if before.plan else set()
-    now, anew = _standing_by(plan), set(membership.rebuilt(before, plan))
-    gone = before.plan is not None and before.plan.vip != plan.vip
-    if not then or not now or gone or (then & now) - anew:
+def _ingress(before: Memory, then: Plan, plan: Plan) -> Iterator[str]:
+    if not then.ingress:
         return
-    if then <= anew:
-        yield f"the VIP {plan.vip} while {', '.join(sorted(then))} is made anew"
-    else:
-        # Masters and load balancers stand by for each other; one pool does not for another.
-        handed = before.plan and bool(before.plan.load_balancers) != bool(plan.load_balancers)
-        how_long = "about a second" if handed else "some seconds"
-        yield f"the VIP {plan.vip} for {how_long}, while it moves to {', '.join(sorted(now))}"
-
-
-def _standing_by(plan: Plan) -> set[str]:
-    """Who can have the VIP: a load balancer in maintenance cannot."""
-    resting = {node.name for node in plan.load_balancers if node.state != "active"}
-    return {node.name for node in plan.holders} - resting
-
-
-def _restarts(action: Action, what: str) -> bool:
-    return action.restarts == what
+    if not plan.ingress:
+        yield "nothing serves ports 80 and 443 any more"
+        return
+    yield from virtual_ip.away(before, plan)
+    yield from virtual_ip.moves(before, then, plan)
+    if then.vip.rpartition(":")[0] != plan.vip.rpartition(":")[0]:
+        yield f"it moves from {then.vip.rpartition(':')[0]} to {plan.vip.rpartition(':')[0]}"
+    was, now = then.spec.front_doors.ingress, plan.spec.front_doors.ingress
+    gone = sorted({*was.hosts} - {*now.hosts}) if was and now else []
+    if gone:
+        yield f"its certificate no longer holds {', '.join(gone)}"

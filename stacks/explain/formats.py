@@ -7,17 +7,20 @@ from collections import Counter
 from collections.abc import Sequence
 
 from stacks.cluster import api_record
+from stacks.cluster.names import spoken
 from stacks.cluster.plan import Node, Plan
 from stacks.config import redaction
+from stacks.config.fields import ZONE_LABEL
 from stacks.explain import markdown
 
 _SHOWN = 10  # problems of one kind
+_ROWS = 8  # groups of nodes
 _NUMBER = re.compile(r"[0-9]+")
 _VALUE = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`""")
 
 
-def plan(plan: Plan) -> str:
-    """The plan: cluster, then one line per node."""
+def plan(plan: Plan, *, verbose: bool = True) -> str:
+    """The cluster, then a line for each node; `verbose` off: for each group of equal ones."""
     spec, sets = plan.spec, plan.versions
     topology = "on the masters" if plan.etcd_stacked else "on machines of its own"
     lines = [
@@ -29,12 +32,39 @@ def plan(plan: Plan) -> str:
         f"artefacts from {plan.mirror.url if plan.mirror else 'upstream'}",
         f"{size(plan)}:",
     ]
-    rows = [_row(node) for node in plan.nodes]
+    rows = [_row(node) for node in plan.nodes] if verbose else _grouped(plan)
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         lines.append("  " + "  ".join([*cells, row[-1]]).rstrip())
     return "\n".join(lines) + "\n"
+
+
+def _grouped(plan: Plan) -> list[tuple[str, ...]]:
+    """Nodes of a pool as one row, but for those with labels or taints of their own."""
+    groups: dict[tuple[str, ...], list[Node]] = {}
+    for node in plan.nodes:
+        marks = [f"{key}={value}" for key, value in node.labels if key != ZONE_LABEL]
+        marks += [f"{taint.key}={taint.value}:{taint.effect}" for taint in node.taints]
+        key = (node.pool, "+".join(node.roles), node.arch, " ".join(marks))
+        groups.setdefault(key, []).append(node)
+    rows = [
+        (spoken(node.name for node in nodes), roles, _addresses(nodes), arch, _zones(nodes, marks))
+        for (_, roles, arch, marks), nodes in [*groups.items()][:_ROWS]
+    ]
+    rest = sum(len(nodes) for nodes in [*groups.values()][_ROWS:])
+    return [*rows, *([(f"and {rest} more", "", "", "", "")] if rest else [])]
+
+
+def _addresses(nodes: Sequence[Node]) -> str:
+    first, last = nodes[0].address, nodes[-1].address
+    return first if len(nodes) == 1 else f"{first} to {last}"
+
+
+def _zones(nodes: Sequence[Node], marks: str) -> str:
+    zones = sorted({node.zone for node in nodes if node.zone})
+    text = f"zone{'s' if len(zones) > 1 else ''} {', '.join(zones)}" if zones else ""
+    return "  ".join(part for part in (text, marks) if part)
 
 
 def _records(plan: Plan) -> str:
@@ -46,11 +76,14 @@ def _records(plan: Plan) -> str:
 
 def size(plan: Plan) -> str:
     """How many nodes there are of each role."""
-    balancers = len(plan.load_balancers)
-    return (
-        f"{len(plan.masters)} masters, {len(plan.etcd)} etcd members, {len(plan.workers)} workers"
-        + (f", {balancers} load balancers" if balancers else "")
+    counts = (
+        (len(plan.masters), "master"),
+        (len(plan.etcd), "etcd member"),
+        (len(plan.workers), "worker"),
     )
+    balancers = len(plan.load_balancers)
+    listed = [*counts, *([(balancers, "load balancer")] if balancers else [])]
+    return ", ".join(f"{count} {role}{'' if count == 1 else 's'}" for count, role in listed)
 
 
 def _row(node: Node) -> tuple[str, ...]:

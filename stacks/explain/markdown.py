@@ -10,8 +10,18 @@ import re
 
 _SEVERAL = re.compile(r"`{2,}")
 _ACTIVE = re.compile(r"([\\*\[\]!~#$|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
-# Addresses would become links by themselves.
-_ENTITIES = {"<": "&lt;", ">": "&gt;", "@": "&#64;", "://": ":&#47;/"}
+# What begins a block where it is the first of a line.
+_FIRST = re.compile(r"^([-+=]|[0-9]+(?=[.)]))")
+_ENTITIES = {"<": "&lt;", ">": "&gt;"}
+# GitHub makes links of these in what has been rendered: a space of no width parts them, and an
+# address is none any more where its slash is an entity.
+_LINKS = (
+    (re.compile(r"@"), "@&#8203;"),
+    (re.compile(r"://"), ":&#47;/"),
+    (re.compile(r"(?i)\b(www)\."), r"\1&#8203;."),
+    (re.compile(r"\\#(?=[0-9])"), r"\\#&#8203;"),
+    (re.compile(r"(?i)\b(GH)-(?=[0-9])"), r"\1&#8203;-"),
+)
 
 
 def escaped(text: str) -> str:
@@ -20,19 +30,29 @@ def escaped(text: str) -> str:
     parts = _SEVERAL.sub("''", " ".join(text.split())).split("`")
     if len(parts) % 2 == 0:  # the last one has no partner
         parts[-2:] = ["'".join(parts[-2:])]
-    return "".join(
+    found = "".join(
         code(part) if number % 2 and part.strip() else _plain(part)
         for number, part in enumerate(parts)
     )
+    return _FIRST.sub(_unlisted, found)
+
+
+def _unlisted(first: re.Match[str]) -> str:
+    """A sign as itself; a number whose point begins no list."""
+    return f"\\{first[0]}" if not first[0].isdigit() else f"{first[0]}&#8203;"
 
 
 def code(text: str) -> str:
     """`text` as code on one line, in a table too."""
-    return f"`{' '.join(text.replace('`', chr(39)).split())}`".replace("|", "\\|")
+    # In code nothing escapes a backslash, and one before a pipe would set that free.
+    inner = re.sub(r"\\*\|", r"\\|", " ".join(text.replace("`", "'").split()))
+    return f"`{inner}`"
 
 
 def _plain(text: str) -> str:
     text = _ACTIVE.sub(r"\\\1", text.replace("&", "&amp;"))
     for sign, entity in _ENTITIES.items():
         text = text.replace(sign, entity)
+    for link, apart in _LINKS:
+        text = link.sub(apart, text)
     return text

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from stacks.cluster import rotation
 from stacks.cluster.plan import Plan
 from stacks.config.pki import RotationSpec, Subject
+
+NAMES: Mapping[Subject, str] = {
+    "kubernetes": "the Kubernetes CA",
+    "etcd": "the etcd CA",
+    "front-proxy": "the front-proxy CA",
+    "service-account": "the service account key",
+    "encryption": "the encryption key of Secrets",
+    "seed": "the seed of derived keys",
+}
 
 
 def finished(then: Plan, plan: Plan) -> tuple[str, ...]:

@@ -70,9 +70,9 @@ def test_a_worker_moves_to_another_pool_and_the_pool_gets_another_name(
     edge = {"roles": ["worker"], "hosts": [moved], "labels": {"example.com/tier": "edge"}}
     with pods.untouched(stack, NUMBERS):
         stack.edit("pools.edge", edge)
-        words = stack.preview().output
+        words = " ".join(stack.preview().output.split())
         assert "+ label example.com/tier=edge, - label example.com/tier=back" in words, words
-        assert "1 changed, 2 untouched" in words, words
+        assert "0 to add, 1 to change, 0 to replace, 0 to remove, 2 unchanged" in words, words
         update = stack.up()
         assert set(update.changes) == LIST_OF_NODES | {f"{NAME}-edge"}
         assert _labels(stack, "worker-2") == {"tier": "edge"}

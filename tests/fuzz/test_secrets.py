@@ -11,7 +11,7 @@ from hypothesis import given
 from stacks.config import redaction
 from stacks.config.problems import SpecError
 from stacks.edits import transition
-from stacks.explain import formats, report
+from stacks.explain import comment, document, formats, report, terminal
 from stacks.load import load, planned
 from tests.fuzz.breakage import places
 from tests.fuzz.clusters import Config, configs
@@ -69,7 +69,10 @@ def _printed(raw: Config) -> str:
             + told
         )
     said = report.report(None, made, transition.check(None, made))
-    words = report.as_text(said) + report.as_markdown(said) + report.as_json(said)
+    words = "".join(
+        terminal.as_text(said, made.warnings, verbose=verbose) for verbose in (True, False)
+    )
+    words += comment.as_markdown(said, made.warnings) + document.as_json(said, made.warnings)
     return (
         "planned" + redaction.without(formats.plan(made)) + words + formats.warnings(made.warnings)
     )

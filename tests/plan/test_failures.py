@@ -125,11 +125,9 @@ def test_a_refused_edit_registers_nothing(stacks: Stacks) -> None:
 
 def test_the_plan_in_words_is_among_the_engines_messages(stacks: Stacks) -> None:
     engine, born = stacks.settled(lab())
-    assert born.messages[0].startswith("cluster dev will be made: 3 masters, 3 etcd members")
+    assert born.messages[0].startswith("Plan for cluster dev, a new cluster\n")
+    assert "3 masters, 3 etcd members" in born.messages[0]
     more = engine.up(lab({"pools.worker.count": 3}))
-    assert "worker-3\n       - make the machine" in more.messages[0]
-    assert (
-        engine.up(lab({"pools.worker.count": 3}))
-        .messages[0]
-        .startswith("cluster dev: nothing to do")
-    )
+    assert "+ worker-3\n       make the machine" in more.messages[0]
+    again = engine.up(lab({"pools.worker.count": 3}))
+    assert "  Changes     nothing to do: the config is the one last applied." in again.messages[0]

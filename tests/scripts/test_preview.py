@@ -41,6 +41,9 @@ def test_plan_and_diff_are_told_and_kept(prod: Project) -> None:
     told = preview(prod, "--base", "HEAD")
     assert report(prod, "plan.md").startswith("*Against the stack file of commit ")
     assert "worker-3, worker-4" in report(prod, "plan.md")
+    assert told.startswith("Against the stack file of commit ")
+    assert "checked: " not in told
+    assert "checked: " in preview(prod, "--base", "HEAD", "--verbose")
     assert report(prod, "preview.txt") == "+ prod-worker-3-node\n"
     assert report(prod, "problems.txt") == "a note\n"
     assert report(prod, "status") == "plan good\npreview good\nsteps 1 create, 1 update\n"
@@ -72,15 +75,16 @@ def test_a_manifest_that_changed_since_the_commit_is_told(prod: Project) -> None
     assert "nothing to do" in preview(prod, "--base", "HEAD", "--words")
     file.write_text(text.format("young"))
     told = preview(prod, "--base", "HEAD", "--words")
-    assert "ccm is applied from addons/ccm.yaml, which changed; new: ConfigMap young" in told
-    assert "deleted at the end: ConfigMap old" in told
+    words = " ".join(told.split())
+    assert "ccm: applied from addons/ccm.yaml, which changed; new: ConfigMap young" in words
+    assert "deleted at the end: ConfigMap old" in words
 
 
 def test_a_stack_that_the_commit_does_not_know_is_all_new(prod: Project) -> None:
     prod.wants(stack="new")
     told = prod.run("operations.preview", "new", "--base", "HEAD", "--words")
     assert "has no Pulumi.new.yaml" in told
-    assert "cluster prod will be made" in told
+    assert "Plan for cluster prod, a new cluster" in told
 
 
 def test_a_commit_that_git_does_not_know_is_told_in_the_report_too(prod: Project) -> None:
@@ -98,7 +102,7 @@ def test_a_change_that_mends_a_refused_file_is_not_refused_for_it(prod: Project)
     prod.wants()
     told = preview(prod, "--base", "HEAD")
     assert "is refused itself: compared with nothing" in told
-    assert "cluster prod will be made" in told
+    assert "Plan for cluster prod, a new cluster" in told
 
 
 def test_an_edit_that_the_running_cluster_forbids_is_refused_without_the_engine(
@@ -110,7 +114,7 @@ def test_an_edit_that_the_running_cluster_forbids_is_refused_without_the_engine(
 
 
 def test_without_a_commit_the_plan_is_compared_with_what_is_applied(prod: Project) -> None:
-    assert "cluster prod will be made" in preview(prod)
+    assert "Plan for cluster prod, a new cluster" in preview(prod)
     prod.applied()
     assert "nothing to do" in preview(prod)
     prod.wants(FOUR_WORKERS)
@@ -135,7 +139,7 @@ def test_what_the_engine_refuses_fails_and_is_kept(prod: Project) -> None:
 def test_a_backend_that_does_not_answer_is_told_beside_the_plan(prod: Project) -> None:
     prod.says(**{"bin/pulumi": "#!/bin/bash\necho 'error: no credentials' >&2; exit 1\n"})
     told = preview(prod, fails=True)
-    assert "cluster prod will be made" in told
+    assert "Plan for cluster prod, a new cluster" in told
     assert "stack prod cannot be read: error: no credentials" in report(prod, "problems.txt")
 
 

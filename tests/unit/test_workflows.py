@@ -322,14 +322,15 @@ def test_every_setting_is_explained() -> None:
     ("words", "command"),
     [
         (["plan"], "-m stacks Pulumi.dev.yaml"),
+        (["plan", "VERBOSE=1"], "-m stacks Pulumi.dev.yaml --verbose"),
         (
             ["plan", "STACK=prod", "FORMAT=markdown", "PREVIOUS=a b.yaml"],
             '-m stacks Pulumi.prod.yaml --format "markdown" --previous "a b.yaml"',
         ),
         (["preview", "STACK=prod"], "-m operations.preview prod"),
         (
-            ["preview", "STACK=prod", "BASE=HEAD^1", "WORDS=1"],
-            '-m operations.preview prod --base "HEAD^1" --words',
+            ["preview", "STACK=prod", "BASE=HEAD^1", "WORDS=1", "VERBOSE=1"],
+            '-m operations.preview prod --base "HEAD^1" --words --verbose',
         ),
         (["up", "STACK=prod"], "-m operations.up prod"),
         (["up", "APPROVED=folder"], '-m operations.up dev --approved "folder"'),

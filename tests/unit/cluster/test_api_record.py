@@ -9,7 +9,7 @@ import pytest
 from stacks.cluster import api_record
 from stacks.cluster.plan import Plan
 from stacks.edits import memory, transition
-from stacks.explain import formats, report
+from stacks.explain import formats, report, terminal
 from stacks.render import kubeconfig
 from tests.unit.configs import GONE, adopted, aws, edited, gcp, lab, planned, problems
 
@@ -132,7 +132,7 @@ def test_the_zone_that_is_there_has_to_be_the_one_that_is_meant(
 def told(before: Plan, after: Plan) -> tuple[str, transition.Verdict]:
     known = memory.read(memory.of(before))
     verdict = transition.check(known, after)
-    return report.as_text(report.report(known, after, verdict)), verdict
+    return terminal.as_text(report.report(known, after, verdict), verbose=True), verdict
 
 
 def test_an_edit_says_where_it_led_and_where_it_will_lead() -> None:
@@ -140,7 +140,7 @@ def test_an_edit_says_where_it_led_and_where_it_will_lead() -> None:
     three, one = (planned(managed(gcp, {**off, "pools.master.count": n})) for n in (3, 1))
     said, verdict = told(three, one)
     assert (
-        "name of the API, once\n     record api.example.com -> master-1 (10.20.0.11), no longer "
+        "name of the API\n       record api.example.com -> master-1 (10.20.0.11), no longer "
         "api.example.com -> the internal load balancer (10.20.0.5)\n" in said
     )
     assert said.index("name of the API") < said.index("list of nodes")
@@ -191,6 +191,6 @@ def test_clients_outside_are_not_led_to_where_they_cannot_go_without_a_word() ->
 
 def test_what_is_made_first_is_told_too() -> None:
     plan = planned(managed(gcp))
-    said = report.as_text(report.report(None, plan, transition.check(None, plan)))
+    said = terminal.as_text(report.report(None, plan, transition.check(None, plan)), verbose=True)
     assert "record api.example.com -> the internal load balancer (10.20.0.5)\n" in said
     assert "checked: the load balancer answers before the record leads there" in said

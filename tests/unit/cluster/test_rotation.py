@@ -14,7 +14,7 @@ from stacks.config.pki import RotationSpec, Step
 from stacks.edits import memory
 from stacks.edits.memory import Memory
 from stacks.edits.transition import TransitionError, Verdict, check, remembered
-from stacks.explain import report
+from stacks.explain import report, terminal
 from stacks.phases import desired
 from tests.unit.configs import lab, planned, problems
 
@@ -181,7 +181,7 @@ def test_every_step_of_a_ca_shows_in_the_values_of_those_that_read_it() -> None:
 def words(before: dict[str, object], after: dict[str, object]) -> str:
     previous = remembered(json.loads(json.dumps(memory.of(planned(before)))))
     plan = planned(after)
-    return report.as_text(report.report(previous, plan, check(previous, plan)))
+    return terminal.as_text(report.report(previous, plan, check(previous, plan)), verbose=True)
 
 
 def test_words_name_what_restarts() -> None:

@@ -14,7 +14,7 @@ from stacks.cluster.user_addons import Addon, KubernetesObject
 from stacks.config.problems import SpecError
 from stacks.edits import memory, transition
 from stacks.edits.memory import Memory
-from stacks.explain import changes, report
+from stacks.explain import changes, report, terminal
 from stacks.load import load
 from stacks.phases import system_addons
 from tests.unit.configs import lab
@@ -208,7 +208,7 @@ def test_a_raised_generation_applies_them_again(tmp_path: Path) -> None:
 
 def test_the_plan_of_a_new_cluster_lists_them(tmp_path: Path) -> None:
     made = planned(toys=[written(tmp_path, CONFIG_MAP)])
-    text = report.as_text(report.report(None, made, transition.check(None, made)))
+    text = terminal.as_text(report.report(None, made, transition.check(None, made)), verbose=True)
     assert "toys is made: ConfigMap settings" in text
 
 

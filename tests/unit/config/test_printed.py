@@ -76,9 +76,13 @@ def test_the_secret_in_place_of_the_keys_id_is_refused_and_not_shown() -> None:
 MARKDOWN = [
     ("![x](http://a/b.png)", "\\!\\[x\\](http:&#47;/a/b.png)"),
     ("<img src=x>", "&lt;img src=x&gt;"),
-    ("@octocat and #12", "&#64;octocat and \\#12"),
+    ("@octocat and #12", "@&#8203;octocat and \\#&#8203;12"),
     ("*a* _b_ ~c~ a_b", "\\*a\\* \\_b\\_ \\~c\\~ a_b"),
     ("a\n\n- b", "a - b"),
+    ("- b", "\\- b"),
+    ("1. b", "1&#8203;. b"),
+    ("see www.example.com, GH-7", "see www&#8203;.example.com, GH&#8203;-7"),
+    ("`a\\|b`", "`a\\|b`"),
     ("`allow: [x/y]` and |", "`allow: [x/y]` and \\|"),
     ("'`' <b>", "''' &lt;b&gt;"),
     ("``<b>``", "''&lt;b&gt;''"),
@@ -171,7 +175,7 @@ def test_what_was_accepted_once_is_compared_with_though_it_would_be_refused_toda
     old = lab({"allow": ["host-key/*"], "controlPlane.featureGates": {"GoneByNow": True}})
     now, then = _file(tmp_path, "now", lab()), _file(tmp_path, "then", old)
     assert main([now, "--previous", then]) == 0
-    assert "against its last successful up" in capsys.readouterr().out
+    assert "compared with the config last applied" in capsys.readouterr().out
     none = _file(tmp_path, "none", lab({"pools": {}}))
     assert main([now, "--previous", none]) == 1
     assert "--previous" in capsys.readouterr().err

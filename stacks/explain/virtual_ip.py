@@ -1,0 +1,62 @@
+"""When clients of the virtual IP lose it: for a moment, or for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stacks.cluster.plan import Plan
+from stacks.edits import membership
+from stacks.edits.memory import Memory
+
+
+def away(before: Memory, plan: Plan) -> Iterator[str]:
+    """Nobody owns it for a time: it moves to other machines, or its only one is replaced."""
+    then = _standby(before.plan) if before.plan else set()
+    now, anew = _standby(plan), set(membership.rebuilt(before, plan))
+    gone = before.plan is not None and before.plan.vip != plan.vip
+    if not then or not now or gone or (then & now) - anew:
+        return
+    if then <= anew:
+        yield f"the VIP {plan.vip} is unavailable while {', '.join(sorted(then))} is replaced"
+    else:
+        # Masters and load balancers are standby for each other; one pool is not for another.
+        handed = before.plan and bool(before.plan.load_balancers) != bool(plan.load_balancers)
+        how_long = "about a second" if handed else "some seconds"
+        where = ", ".join(sorted(now))
+        yield f"the VIP {plan.vip} is unavailable for {how_long}, while it moves to {where}"
+
+
+def ends(then: Plan, plan: Plan) -> Iterator[str]:
+    """It is released, or becomes another one."""
+    if then.vip and not plan.vip:
+        yield f"the VIP {then.vip} is released: its clients lose the API"
+    elif then.vip != plan.vip and then.vip:
+        yield f"the VIP {then.vip} becomes {plan.vip}: clients of the old one lose the API"
+
+
+def moves(before: Memory, then: Plan, plan: Plan) -> Iterator[str]:
+    """To another one that stays on standby, where its owner is one of these."""
+    if not then.vip or then.vip != plan.vip:
+        return
+    was, now, anew = _standby(then), _standby(plan), {*membership.rebuilt(before, plan)}
+    dead = {node.name for node in plan.away if node.is_given_up}
+    going = ((was - now) | (was & anew)) - dead
+    if going and (was & now) - anew:
+        yield f"the VIP {plan.vip} moves, in about a second, if {_listed(going)} has it"
+    wanted = plan.spec.os
+    updated = bool(wanted.packages) and wanted.packages != then.spec.os.packages
+    if updated and wanted.reboot != "never" and now:
+        if len(now) == 1:
+            yield f"the VIP {plan.vip} is unavailable while {_listed(now)} reboots"
+        else:
+            yield f"the VIP {plan.vip} moves, in about a second, before its owner reboots"
+
+
+def _listed(names: set[str]) -> str:
+    return " or ".join(sorted(names))
+
+
+def _standby(plan: Plan) -> set[str]:
+    """Who can own it: a load balancer in maintenance cannot."""
+    resting = {node.name for node in plan.load_balancers if node.state != "active"}
+    return {node.name for node in plan.holders} - resting
