@@ -21,7 +21,7 @@ dev: setup ## a cluster of 3 masters and 2 workers on this computer
 plan: python ## what STACK (dev) would be, in words; PREVIOUS=stack file to compare with; FORMAT=text, json or markdown; VERBOSE=1
 	@$(PY) -m stacks Pulumi.$(S).yaml $(if $(FORMAT),--format "$(FORMAT)") $(if $(PREVIOUS),--previous "$(PREVIOUS)") $(if $(VERBOSE),--verbose)
 
-preview: engine ## what an up of STACK (dev) would do: plan against BASE (a git commit), engine's diff; WORDS=1: the plan alone; VERBOSE=1
+preview: engine ## what an update of STACK (dev) would do: plan against BASE (a git commit), engine's diff; WORDS=1: the plan alone; VERBOSE=1
 	@$(PY) -m operations.preview $(S) $(if $(BASE),--base "$(BASE)") $(if $(WORDS),--words) $(if $(VERBOSE),--verbose)
 
 up: engine ## apply STACK (dev); with APPROVED=folder of a preview only what that one said
@@ -54,10 +54,10 @@ verify: engine ## the acceptance check on the cluster of STACK (dev)
 backup: engine ## a verified snapshot of etcd of STACK (dev), brought to .local/backups, or TO=folder; SNAPSHOT=store:latest fetches one, LIST=1 lists
 	@bash ci/ssh-key.sh $(PY) -m operations.backup $(S) $(if $(TO),--to "$(TO)") $(if $(LIST),--list) $(if $(SNAPSHOT),--snapshot "$(SNAPSHOT)") $(if $(UNAUTHENTICATED),--unauthenticated)
 
-restore: engine ## etcd of STACK anew, by SNAPSHOT=file (store:latest) or FROM=node that has data; ON=node, WITHOUT="nodes that are gone", REPLACE=1
+restore: engine ## etcd of STACK again, by SNAPSHOT=file (store:latest) or FROM=node that has data; ON=node, WITHOUT="nodes that are gone", REPLACE=1
 	@bash ci/ssh-key.sh $(PY) -m operations.restore $(S) $(if $(SNAPSHOT),--snapshot "$(SNAPSHOT)") $(if $(FROM),--from "$(FROM)") $(if $(ON),--on "$(ON)") $(if $(WITHOUT),--without "$(WITHOUT)") $(if $(REPLACE),--replace) $(if $(UNMARKED),--unmarked) $(if $(UNAUTHENTICATED),--unauthenticated) $(if $(SEED),--seed "$(SEED)")
 
-wipe: engine ## remove everything of ours from NODE, an adopted machine that left STACK and kept its data
+wipe: engine ## remove everything of kube-ha from NODE, an adopted machine that left STACK and kept its data
 	@bash ci/ssh-key.sh $(PY) -m operations.wipe $(S) "$(NODE)"
 
 defrag: engine ## etcd of STACK gives back the disk that is free inside, member by member, the leader last; ends an alarm NOSPACE
@@ -81,9 +81,9 @@ clean: ## destroy the dev cluster and whatever this checkout left, lab images to
 fmt: ## format what can be formatted
 	@$(PY) -m ruff format . && $(PY) -m ruff check --fix . && .venv/bin/shfmt -i 2 -ci -w $$(git ls-files '*.sh')
 
-check: python ## lint, types, imports between rooms, workflows; changes nothing
+check: python ## lint, types, imports between rooms, workflows, limits of length, words; changes nothing
 	@! git grep -nE '^(<<<<<<<|>>>>>>>) ' || { echo "the mark of a merge that was not finished"; exit 1; }
-	@$(PY) -m ruff format --check . && $(PY) -m ruff check . && $(PY) -m mypy . && .venv/bin/lint-imports --no-logo --no-cache && .venv/bin/shfmt -i 2 -ci -d $$(git ls-files '*.sh') && .venv/bin/shellcheck -x $$(git ls-files '*.sh') && .venv/bin/zizmor -q --offline --strict-collection .github/workflows && .venv/bin/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@$(PY) -m ruff format --check . && $(PY) -m ruff check . && $(PY) -m mypy . && .venv/bin/lint-imports --no-logo --no-cache && .venv/bin/shfmt -i 2 -ci -d $$(git ls-files '*.sh') && .venv/bin/shellcheck -x $$(git ls-files '*.sh') && .venv/bin/zizmor -q --offline --strict-collection .github/workflows && .venv/bin/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml && $(PY) -m pytest -q tests/unit/test_limits.py tests/unit/test_idioms.py
 
 test: setup ## fast tiers, the core stories on the lab, and of the others those that nothing has run for longest
 	@bash lab/host.sh install tests
@@ -92,7 +92,7 @@ test: setup ## fast tiers, the core stories on the lab, and of the others those 
 fuzz: setup ## planning with random configs and edits, N (10000) of each; TOLD (200) are compared with what is registered
 	@KUBE_HA_FUZZ=$(or $(N),10000) KUBE_HA_TOLD=$(or $(TOLD),200) $(PY) -m pytest -q tests/fuzz tests/plan/test_told.py
 
-e2e: setup ## every story that has not passed yet on what lies here; all with FRESH=1, one with STORY=name
+e2e: setup ## every story that has not passed yet on what is here; all with FRESH=1, one with STORY=name
 	@bash lab/host.sh install tests
 	@$(PY) -m tests.run $(if $(FRESH),fresh,all) $(STORY)
 

@@ -54,7 +54,7 @@ def build(module: Module, arch: str, cache: Path) -> Mapping[str, Path]:
 def key(module: Module) -> str:
     """Hash of all that decides what comes out, the compiler's own version left aside.
 
-    Another compiler builds the same programs; that is no reason to build them again.
+    Another compiler builds the same programs; that is not a reason to build them again.
     """
     digest = hashlib.sha256(repr((module.packages, module.ldflags, module.tags, _FLAGS)).encode())
     digest.update(repr((module.cgo, sorted(module.rename.items()))).encode())
@@ -108,7 +108,7 @@ def _wait(module: Module, command: list[str], environment: dict[str, str], outpu
                 minutes += 1
                 say(f"{module.name} {module.version}: still building, {minutes} min so far")
             except BaseException:
-                process.terminate()  # ^C: no compiler goes on in the background
+                process.terminate()  # ^C: no compiler continues in the background
                 raise
 
 

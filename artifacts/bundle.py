@@ -85,7 +85,7 @@ def make(order: Order, target: Path) -> None:
         shutil.rmtree(work, ignore_errors=True)  # of a run that was killed
         work.mkdir(parents=True)
         _fill(order, work)
-        shutil.rmtree(target, ignore_errors=True)  # without manifest: no bundle of ours
+        shutil.rmtree(target, ignore_errors=True)  # without manifest: no bundle of kube-ha
         work.rename(target)
         shutil.rmtree(order.cache / "bundle" / ".downloads", ignore_errors=True)
         say(f"{wanted}: done in {time.monotonic() - start:.0f} s, {_size_mib(target)} MiB")

@@ -84,7 +84,7 @@ def published_sha256(url: str, name: str) -> str:
 
 
 def fetch(url: str, sha256: str, target: Path) -> None:
-    """Make `target` hold what `url` gives and `sha256` names; goes on where an earlier try ended.
+    """Make `target` hold what `url` gives and `sha256` names; continues where an earlier try ended.
 
     Raises DownloadError after ATTEMPTS broken connections, at any HTTP error, and when the checksum
     is another one even after a fresh start.
@@ -127,8 +127,8 @@ def _complete(url: str, part: Path) -> None:
             if attempt == ATTEMPTS:
                 raise DownloadError(
                     url,
-                    f"broke off {ATTEMPTS} times, last: {error}",
-                    "run again, it goes on from there; or build: --source build",
+                    f"was interrupted {ATTEMPTS} times, last: {error}",
+                    "run again, it continues from there; or build: --source build",
                 ) from None
             time.sleep(attempt)
         else:
@@ -173,7 +173,7 @@ def _answers(url: str) -> bool:
 
 def _open(url: str, timeout_s: float, headers: dict[str, str]) -> Response:
     if urlsplit(url).scheme not in {"http", "https"}:
-        raise DownloadError(url, "is no http(s) URL", "check the lock file and --mirror")
+        raise DownloadError(url, "is not an http(s) URL", "check the lock file and --mirror")
     request = urllib.request.Request(url, headers=headers)  # noqa: S310  # checked above
     opened: Response = urllib.request.urlopen(request, timeout=timeout_s)  # noqa: S310
     return opened

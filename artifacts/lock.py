@@ -131,7 +131,9 @@ def _versions(raw: Mapping[str, object], kubernetes: str, where: str) -> dict[st
         if key in _ABOUT_THE_SET:
             continue
         if not isinstance(value, str):
-            raise LockError(f"{where}: sets.{kubernetes}.{key}: quote {value!r}, it is no string")
+            raise LockError(
+                f"{where}: sets.{kubernetes}.{key}: quote {value!r}, it is not a string"
+            )
         versions[key] = value
     return versions
 
@@ -255,7 +257,7 @@ def _texts(parent: Mapping[str, object], key: str) -> dict[str, str]:
 
 def _list(parent: Mapping[str, object], key: str) -> tuple[str, ...]:
     value = parent.get(key, [])
-    # An unquoted `true` or 1.20 is no string to YAML, and would turn into another word here.
+    # An unquoted `true` or 1.20 is not a string to YAML, and would turn into another word here.
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise LockError(f"{key}: must be a list of strings, is {value!r}")
     return tuple(value)

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # The preview of a stack as the one comment on a pull request that tells of this stack.
 #   ci/comment.sh body STACK FOLDER        prints it; FOLDER is a report of `make preview`, .local/preview/STACK
-#   ci/comment.sh post STACK FOLDER PULL   puts it on pull request PULL: edits the comment of an earlier run, else makes one
-# Takes from the environment: GITHUB_REPOSITORY (owner/name) and GH_TOKEN, for post; COMMIT, RUN_URL and ARTIFACT (which
-# holds the whole report) are told where they are set; COMMENT_AUTHOR is who posts, github-actions[bot] if not said.
+# ci/comment.sh post STACK FOLDER PULL   puts it on pull request PULL: edits the comment of an earlier run, else makes
+# one Takes from the environment: GITHUB_REPOSITORY (owner/name) and GH_TOKEN, for post; COMMIT, RUN_URL and ARTIFACT
+# (which holds the whole report) are told where they are set; COMMENT_AUTHOR is who posts, github-actions[bot] if not
+# said.
 set -euo pipefail
 shopt -s inherit_errexit
 
@@ -58,7 +59,7 @@ note_of_cut() { # note_of_cut, after shorten
 # A code block that its text cannot end: the fence is longer than any run of backticks in it.
 block() { # block LANGUAGE FILE BYTES
   local fence
-  fence=$(grep -o '`\{3,\}' "$2" | sort | tail -n 1 || true) # none is no error
+  fence=$(grep -o '`\{3,\}' "$2" | sort | tail -n 1 || true) # none is not an error
   fence=${fence:-\`\`}\`
   printf '\n%s%s\n' "$fence" "$1"
   shorten "$2" "$3"
@@ -68,7 +69,7 @@ block() { # block LANGUAGE FILE BYTES
 
 headline() {
   case $(state_of plan)/$(state_of preview) in
-    /) echo 'the preview broke off before it could tell anything' ;;
+    /) echo 'the preview was interrupted before it could tell anything' ;;
     refused/*) echo 'the plan is refused' ;;
     */refused) echo 'the preview is refused' ;;
     */none) echo 'plan only, the engine was not asked' ;;
@@ -107,7 +108,9 @@ body() {
   printf "%s\n### Stack \`%s\`: %s\n\n" "$marker" "$stack" "$(headline)"
   if [[ -n ${COMMIT:-} ]]; then printf 'Of commit %s%s.\n\n' "$COMMIT" "${RUN_URL:+, in [this run]($RUN_URL)}"; fi
   if [[ -s $work/program ]]; then
-    printf '> [!WARNING]\n> This pull request changes the program that wrote this plan: read %s of its files first.\n\n' "$(wc -l <"$work/program")"
+    printf \
+      '> [!WARNING]\n> This pull request changes the program that wrote this plan: read %s of its files first.\n\n' \
+      "$(wc -l <"$work/program")"
     printf "Changed: \`%s\`.\n\n" "$(head -n 5 "$work/program" | paste -sd' ')"
   fi
   plan=$(plan_part)
@@ -115,24 +118,27 @@ body() {
   preview_part "$((LIMIT - $(LC_ALL=C wc -c <<<"$plan")))"
 }
 
-# The first comment of ours that begins with the marker. Somebody else's that does is theirs.
+# The first comment of kube-ha that begins with the marker. Somebody else's that does is theirs.
 existing() {
+  local author=${COMMENT_AUTHOR:-github-actions[bot]}
   gh api --paginate "repos/$GITHUB_REPOSITORY/issues/$pull/comments?per_page=100" --jq \
-    ".[] | select(.user.login == \"${COMMENT_AUTHOR:-github-actions[bot]}\") | select(.body | startswith(\"$marker\")) | .id" |
+    ".[] | select(.user.login == \"$author\") | select(.body | startswith(\"$marker\")) | .id" |
     sed -n 1p
 }
 
-# Files of the pull request that take part in planning: its own code has written the report, and could have written anything. Names are printed as code.
+# Files of the pull request that take part in planning: its own code has written the report, and could have written
+# anything. Names are printed as code.
+PROGRAM='^(__main__\.py|Makefile|Pulumi\.yaml|\.pulumi\.version|requirements[^/]*\.txt'
+PROGRAM+='|(artifacts|ci|components|lab|operations|stacks|toolchain|\.github)/)'
 changed_program() {
   gh api --paginate "repos/$GITHUB_REPOSITORY/pulls/$pull/files?per_page=100" --jq '.[].filename' |
-    grep -E '^(__main__\.py|Makefile|Pulumi\.yaml|\.pulumi\.version|requirements[^/]*\.txt|(artifacts|ci|components|lab|operations|stacks|toolchain|\.github)/)' |
-    LC_ALL=C tr -dc 'A-Za-z0-9_./\n-' || true # none is no error
+    grep -E "$PROGRAM" | LC_ALL=C tr -dc 'A-Za-z0-9_./\n-' || true # none is not an error
 }
 
 post() {
   local id
   [[ -n ${GITHUB_REPOSITORY:-} ]] || die "GITHUB_REPOSITORY is not set" "GITHUB_REPOSITORY=owner/name $0 ..."
-  [[ $pull =~ ^[0-9]+$ ]] || die "'$pull' is no number of a pull request" "$0 post STACK FOLDER NUMBER"
+  [[ $pull =~ ^[0-9]+$ ]] || die "'$pull' is not a number of a pull request" "$0 post STACK FOLDER NUMBER"
   changed_program >"$work/program"
   body >"$work/body"
   id=$(existing)
@@ -147,7 +153,8 @@ post() {
 
 verb=${1:-} stack=${2:-} folder=${3:-} pull=${4:-}
 # It becomes part of the marker and of a jq program.
-[[ $stack =~ ^[A-Za-z0-9][A-Za-z0-9_.-]*$ ]] || die "'$stack' is no name of a stack" "$0 body|post STACK FOLDER [PULL]"
+[[ $stack =~ ^[A-Za-z0-9][A-Za-z0-9_.-]*$ ]] ||
+  die "'$stack' is not a name of a stack" "$0 body|post STACK FOLDER [PULL]"
 marker="<!-- kube-ha preview of stack $stack -->"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

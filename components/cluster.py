@@ -36,7 +36,7 @@ class ClusterArgs:
 
 
 class Cluster(ComponentResource):
-    """The steps of an up as resources; `proved`: the gate has passed for this very plan."""
+    """The steps of an update as resources; `proved`: the gate has passed for this very plan."""
 
     def __init__(self, name: str, args: ClusterArgs, opts: ResourceOptions | None = None) -> None:
         super().__init__("kube-ha:index:Cluster", name, None, opts)

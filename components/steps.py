@@ -60,7 +60,7 @@ class Registrar:
         return [one for one in found if isinstance(one, remote.Command)]
 
     def said(self, said: Said) -> Input[str]:
-        """A text, with what only an up knows."""
+        """A text, with what only an update knows."""
         if isinstance(said, str):
             return said
         known = Output.all(*(self._source(source) for source in said.sources))
@@ -112,7 +112,7 @@ class Registrar:
 
     def _phase(self, step: Step, opts: ResourceOptions) -> remote.Command:
         if step.trigger is not None:
-            # In place of an update: the engine ignores no change of a resource that it makes anew,
+            # In place of an update: the engine ignores no change of a resource that it makes again,
             # and deleting the old one runs nothing.
             own = ResourceOptions(replacement_trigger=self.said(step.trigger))
             opts = ResourceOptions.merge(opts, own)
@@ -148,7 +148,7 @@ class Registrar:
         if isinstance(found, remote.CopyToRemote):
             return found.id
         if not isinstance(found, Stash):
-            raise TypeError(f"{step.stamp} is no stamp")
+            raise TypeError(f"{step.stamp} is not a stamp")
         return found
 
     def _options(self, step: Step) -> ResourceOptions:

@@ -6,7 +6,8 @@ shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 cache=${KUBE_HA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kube-ha}
 
-# Read from the files, as the engine may be gone already. Compressed ones are written when PULUMI_SELF_MANAGED_STATE_GZIP is set.
+# Read from the files, as the engine may be gone already. Compressed ones are written when
+# PULUMI_SELF_MANAGED_STATE_GZIP is set.
 state_files() {
   if [[ -d .local/state/.pulumi/stacks ]]; then
     find .local/state/.pulumi/stacks -type f \( -name '*.json' -o -name '*.json.gz' \) | sort
@@ -25,7 +26,8 @@ has_resources() { # has_resources STATE_FILE
   local text
   text=$(zcat -f "$1") || return 2
   jq -e '.checkpoint.latest // {}
-    | [.resources[]? | select(.type != "pulumi:pulumi:Stack")] + (.pending_operations // []) | length > 0' <<<"$text" >/dev/null
+    | [.resources[]? | select(.type != "pulumi:pulumi:Stack")] + (.pending_operations // [])
+    | length > 0' <<<"$text" >/dev/null
 }
 
 refuse_other_stacks() {
@@ -36,10 +38,17 @@ refuse_other_stacks() {
     code=0
     answer=$(has_resources "$file" 2>&1) || code=$?
     case $code in
-      0) printf 'ERROR clean: stack %s still has resources, and its only state is in .local/state; nothing was removed\n  do: source .env; pulumi destroy --stack %s, then make clean\n' "$name" "$name" >&2 ;;
+      0)
+        printf 'ERROR clean: stack %s still has resources, and its only state is in .local/state; ' "$name"
+        printf 'nothing was removed\n  do: source .env; pulumi destroy --stack %s, then make clean\n' "$name"
+        ;;
       1) continue ;;
-      *) printf 'ERROR clean: %s cannot be read (%s), so stack %s may have resources; nothing was removed\n  do: see that jq is there (lab/host.sh install); if the stack is not needed, move the file away\n' "$file" "${answer##*$'\n'}" "$name" >&2 ;;
-    esac
+      *)
+        printf 'ERROR clean: %s cannot be read (%s), so stack %s may have resources; nothing was removed\n' \
+          "$file" "${answer##*$'\n'}" "$name"
+        printf '  do: see that jq is there (lab/host.sh install); if the stack is not needed, move the file away\n'
+        ;;
+    esac >&2
     bad=1
   done <<<"$files"
   if ((bad)); then exit 1; fi
@@ -58,7 +67,8 @@ destroy_dev() {
 # Containers can be removed by force; machines that were adopted keep their cluster, whose only state is here.
 destroy_failed() {
   if ! grep -q '^ *provider: lab' Pulumi.dev.yaml; then
-    printf 'ERROR clean: stack dev is not of the lab and could not be destroyed; its state stays\n  do: mend what destroy said above, then make clean\n' >&2
+    printf 'ERROR clean: %s\n  do: %s\n' "stack dev is not of the lab and could not be destroyed; its state is kept" \
+      "fix what destroy reported above, then make clean" >&2
     exit 1
   fi
   printf 'destroy did not end well; the containers are removed by force\n' >&2

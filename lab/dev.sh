@@ -15,7 +15,8 @@ release_dead_lock() {
     # A lock that is cut off names nobody, and counts as somebody's.
     pid=$(jq -r .pid "$lock" 2>/dev/null || true) host=$(jq -r .hostname "$lock" 2>/dev/null || true)
     if [[ $host != "$(uname -n)" || $(cat "/proc/$pid/comm" 2>/dev/null) == pulumi ]]; then
-      die "another pulumi works on stack dev (process $pid on $host)" "wait for it; if it is dead: source .env; pulumi cancel --yes --stack dev"
+      die "another pulumi works on stack dev (process $pid on $host)" \
+        "wait for it; if it is dead: source .env; pulumi cancel --yes --stack dev"
     fi
     printf 'the last run was killed (process %s): its lock is taken away\n' "$pid"
     rm -f "$lock"
@@ -42,16 +43,20 @@ END
 
 lab_hints() {
   local masters context lab=''
-  mapfile -t masters < <(pulumi stack output nodes --json --stack dev | jq -r 'to_entries[] | select(.value.roles | index("master")) | .key')
+  mapfile -t masters < <(pulumi stack output nodes --json --stack dev |
+    jq -r 'to_entries[] | select(.value.roles | index("master")) | .key')
   while read -r context; do # CLUSTER-MACHINE, and the lab is called as the cluster
     if [[ $context == *-"${masters[0]}" ]]; then lab=${context%-"${masters[0]}"}; fi
   done < <(kubectl config get-contexts -o name)
   if [[ -z $lab ]]; then return; fi
   if ((${#masters[@]} > 1)); then
-    printf '  LAB=%s MACHINE=%s lab/machine.sh kill     cut the power of a master, then ask another one:\n' "$lab" "${masters[0]}"
+    printf '  LAB=%s MACHINE=%s lab/machine.sh kill     cut the power of a master, then ask another one:\n' "$lab" \
+      "${masters[0]}"
     printf '    kubectl --context %s-%s get nodes\n' "$lab" "${masters[1]}"
   fi
-  printf '  LAB=%s lab/machine.sh lab-start     after that, or a reboot of this computer: mirror and machines run again\n' "$lab"
+  printf \
+    '  LAB=%s lab/machine.sh lab-start     after that, or a reboot of this computer: mirror and machines run again\n' \
+    "$lab"
 }
 
 main() {

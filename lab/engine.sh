@@ -5,13 +5,13 @@
 LAB_IMAGE=localhost/kube-ha-lab
 KUBE_HA_CACHE=${KUBE_HA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/kube-ha}
 
-die() { # die WHAT DO: one error for a person, with the way out
+die() { # die WHAT DO: one error for a person, with the fix
   printf 'ERROR %s: %s\n  do: %s\n' "${0##*/}" "$1" "$2" >&2
   exit 1
 }
 
-# Prints the engine's name: the wanted one, else podman, else docker. A docker client is often there
-# without a daemon behind it, so docker is asked and podman, which has no daemon, is only looked up.
+# Prints the engine's name: the wanted one, else podman, else docker. A docker client is often there without a daemon
+# behind it, so docker is asked and podman, which has no daemon, is only looked up.
 engine_name() {
   if [[ -n ${KUBE_HA_CONTAINER_ENGINE:-} ]]; then
     echo "$KUBE_HA_CONTAINER_ENGINE"

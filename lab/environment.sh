@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Writes .env, with which plain pulumi and kubectl work in this checkout, and the files it names. Changes nothing that is there.
+# Writes .env, with which plain pulumi and kubectl work in this checkout, and the files it names. Changes nothing that
+# is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p .local/state .local/pulumi
 if [[ ! -s .local/passphrase ]]; then
-  # The salt of another passphrase, which is gone: the engine would refuse the new one. First, as a
-  # run that is killed in between would leave it for ever.
+  # The salt of another passphrase, which is gone: the engine would refuse the new one. First, as a run that is killed
+  # in between would leave it forever.
   sed -i '/^encryptionsalt: /d' Pulumi.dev.yaml
   (umask 077 && head -c 24 /dev/urandom | base64 >.local/passphrase)
 fi

@@ -1,7 +1,7 @@
 #!/bin/bash
 # What this computer needs to build artefacts and to run a lab.
-#   check    lists everything that is missing, each with the command that mends it; exit 1 if any
-#   install  mends what can be mended without a question (Debian packages, sysctl, modules), then checks
+#   check    lists everything that is missing, each with the command that fixes it; exit 1 if any
+#   install  fixes what can be fixed without a question (Debian packages, sysctl, modules), then checks
 # With `tests` behind the verb also what only tests need.
 set -euo pipefail
 shopt -s inherit_errexit
@@ -59,21 +59,26 @@ inotify_instances() { cat /proc/sys/fs/inotify/max_user_instances; }
 check_system() {
   local memory disk
   [[ $(uname -s) == Linux ]] || missing "Linux (this is $(uname -s))" "use a Linux computer or a virtual machine"
-  [[ $(uname -m) =~ ^(x86_64|aarch64)$ ]] || missing "a processor of amd64 or arm64 (this is $(uname -m))" "use another computer"
+  [[ $(uname -m) =~ ^(x86_64|aarch64)$ ]] ||
+    missing "a processor of amd64 or arm64 (this is $(uname -m))" "use another computer"
   is_root || missing "root: lab machines are privileged containers" "run as root, or allow sudo without password"
   memory=$(awk '/MemTotal/ {print int($2 / 1024)}' /proc/meminfo)
-  ((memory >= MEMORY_MIB)) || missing "memory: $memory MiB, a lab of 3+2 needs $MEMORY_MIB" "give this computer more, or lower pools.*.count"
+  ((memory >= MEMORY_MIB)) ||
+    missing "memory: $memory MiB, a lab of 3+2 needs $MEMORY_MIB" "give this computer more, or lower pools.*.count"
   mkdir -p "$KUBE_HA_CACHE"
   disk=$(df --output=avail -BM "$KUBE_HA_CACHE" | tail -n 1 | tr -dc 0-9)
-  ((disk >= DISK_MIB)) || missing "disk: $disk MiB free at $KUBE_HA_CACHE, needed $DISK_MIB" "free some, or set KUBE_HA_CACHE"
+  ((disk >= DISK_MIB)) ||
+    missing "disk: $disk MiB free at $KUBE_HA_CACHE, needed $DISK_MIB" "free some, or set KUBE_HA_CACHE"
   (($(inotify_instances) >= INOTIFY_INSTANCES)) ||
-    missing "inotify instances: $(inotify_instances), needed $INOTIFY_INSTANCES" "sysctl -w fs.inotify.max_user_instances=$INOTIFY_INSTANCES"
+    missing "inotify instances: $(inotify_instances), needed $INOTIFY_INSTANCES" \
+      "sysctl -w fs.inotify.max_user_instances=$INOTIFY_INSTANCES"
 }
 
 check_tools() {
   local packages
   mapfile -t packages < <(missing_packages)
-  ((${#packages[@]} == 0)) || missing "packages: ${packages[*]}" "apt-get install ${packages[*]}   (other systems: their packages of these)"
+  ((${#packages[@]} == 0)) ||
+    missing "packages: ${packages[*]}" "apt-get install ${packages[*]}   (other systems: their packages of these)"
   # Not counted: where upstream's releases can be reached nothing is built.
   command -v go >/dev/null || echo "note     no Go here: artefacts can be downloaded, not built"
   if ! engine_name >/dev/null; then
@@ -87,7 +92,7 @@ check() {
   check_system
   check_tools
   if ((problems)); then
-    printf '%d missing; lab/host.sh install mends what it can\n' "$problems"
+    printf '%d missing; lab/host.sh install fixes what it can\n' "$problems"
     exit 1
   fi
   echo "this computer can run a lab ($(engine_name))"
@@ -101,7 +106,8 @@ install_packages() {
   printf '%s host    installing %s\n' "$(date +%T)" "${packages[*]}"
   # Services of fresh packages must not start: docker-registry would take port 5000 of this computer.
   hold_services
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 update >/dev/null || true # old lists may do
+  # old lists may do
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 update >/dev/null || true
   as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 install -y \
     --no-install-recommends "${packages[@]}" </dev/null >"$KUBE_HA_CACHE/apt.log" 2>&1 ||
     die "apt-get failed: $(tail -n 1 "$KUBE_HA_CACHE/apt.log")" "read $KUBE_HA_CACHE/apt.log, then run it by hand"
@@ -113,13 +119,14 @@ leave_disabled() {
   local package unit
   for package in "$@"; do
     for unit in ssh:openssh-server haproxy:haproxy docker-registry:docker-registry; do
-      if [[ ${unit#*:} == "$package" ]]; then as_root systemctl -q disable "${unit%%:*}" 2>/dev/null || true; fi # no systemd here
+      # no systemd here
+      if [[ ${unit#*:} == "$package" ]]; then as_root systemctl -q disable "${unit%%:*}" 2>/dev/null || true; fi
     done
   done
 }
 
-# Debian asks this file before it starts a service at installation; 101 means no. An existing one is
-# the administrator's and stays, unless it carries our mark: left by a run that was killed.
+# Debian asks this file before it starts a service at installation; 101 means no. An existing one is the administrator's
+# and stays, unless it carries our mark: left by a run that was killed.
 POLICY=/usr/sbin/policy-rc.d
 POLICY_MARK='# lab/host.sh of kube-ha, for the time of one installation'
 hold_services() {

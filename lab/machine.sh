@@ -1,15 +1,15 @@
 #!/bin/bash
 # shellcheck disable=SC2153  # LAB, SUBNET, MACHINE ... are the environment's
 # Labs on this computer: one network, one mirror and machines (containers with systemd and sshd).
-# Every verb makes something so, and does nothing where it is so already. Values come by environment,
-# secrets by stdin; stdout is one line. Containers, network and labels all carry the lab's name.
+# Every verb makes something so, and does nothing where it is so already. Values come by environment, secrets by stdin;
+# stdout is one line. Containers, network and labels all carry the lab's name.
 #
-#   LAB SUBNET BUNDLE          lab-up    network kube-ha-LAB; mirror at its second address: files on 8080, images on 5000
+# LAB SUBNET BUNDLE          lab-up    network kube-ha-LAB; mirror at its second address: files on 8080, images on 5000
 #   LAB                        lab-start mirror and machines run again, as after a reboot of this computer
 #   LAB                        lab-down  everything of that lab goes, machines too
 #   LAB MACHINE ADDRESS        up        a machine that answers SSH (users root and admin, who may sudo)
 #       [GENERATION]                     stdin: HOST_KEY='<OpenSSH private key>' AUTHORIZED_KEY='<line>'
-#                                        of another GENERATION (1) than the one that is there: a new one, with new volumes
+# of another GENERATION (1) than the one that is there: a new one, with new volumes
 #                                        (CONVERGE only makes the engine ask once more)
 #   LAB MACHINE                down      the machine and its volumes
 #   LAB MACHINE                kill start pause unpause     faults: a power cut, power, a stall
@@ -59,18 +59,19 @@ remove() { # remove CONTAINER...: at once and with its volumes; absent is fine
 create() { # create NAME ADDRESS OPTION...: a container in the lab's network with the lab's label
   local name=$1 address=$2 files mac options=()
   shift 2
-  # From the address: a rebuilt machine under an old address is reached at once, while its neighbours
-  # still have the hardware address in their caches. Otherwise they wait about 10 s.
+  # From the address: a rebuilt machine under an old address is reached at once, while its neighbours still have the
+  # hardware address in their caches. Otherwise they wait about 10 s.
   # shellcheck disable=SC2086  # four words
   mac=$(printf '02:6b:%02x:%02x:%02x:%02x' ${address//./ })
-  # The engine's default limits are higher than a host without CAP_SYS_RESOURCE can grant, and its
-  # containers then do not start. 32768 processes is what podman itself is left with there.
+  # The engine's default limits are higher than a host without CAP_SYS_RESOURCE can grant, and its containers then do
+  # not start. 32768 processes is what podman itself is left with there.
   files=$(ulimit -Hn)
   if [[ $files == unlimited ]]; then files=1048576; fi
   # crun refuses hosts with both cgroup versions; docker's own default is runc.
   if [[ $ENGINE == podman ]]; then options=(--runtime runc --systemd=false); fi
   engine create --name "$name" --network "kube-ha-$LAB" --ip "$address" --mac-address "$mac" \
-    --label "kube-ha.lab=$LAB" --label "kube-ha.checkout=$CHECKOUT" --ulimit "nofile=$files:$files" --ulimit nproc=32768:32768 \
+    --label "kube-ha.lab=$LAB" --label "kube-ha.checkout=$CHECKOUT" --ulimit "nofile=$files:$files" \
+    --ulimit nproc=32768:32768 \
     --security-opt label=disable "${options[@]}" "$@" >/dev/null
 }
 
@@ -79,7 +80,8 @@ refuse_foreign_lab() {
   local owner
   owner=$(label "kube-ha-$LAB-mirror" checkout || true) # no lab, no owner
   if [[ -z $owner || $owner == "$CHECKOUT" || ! -d $owner ]]; then return; fi
-  die "lab $LAB belongs to the checkout $owner" "run make clean there, or give this stack another cluster name and subnet"
+  die "lab $LAB belongs to the checkout $owner" \
+    "run make clean there, or give this stack another cluster name and subnet"
 }
 
 network_up() {
@@ -91,7 +93,8 @@ network_up() {
   if [[ $subnet == "$SUBNET" ]]; then return; fi
   if [[ -n $subnet ]]; then
     engine network rm "$network" >/dev/null ||
-      die "lab $LAB has subnet $subnet, not $SUBNET, and is in use" "pulumi destroy, or LAB=$LAB lab/machine.sh lab-down"
+      die "lab $LAB has subnet $subnet, not $SUBNET, and is in use" \
+        "pulumi destroy, or LAB=$LAB lab/machine.sh lab-down"
   fi
   # Names are the stack's business: without the engine's own resolver a machine asks this computer's.
   if [[ $ENGINE == podman ]]; then options=(--disable-dns); fi
@@ -144,8 +147,9 @@ machine_create() {
   local mounts=()
   # So that modprobe inside finds what this computer's kernel has.
   if [[ -d /lib/modules ]]; then mounts=(--volume /lib/modules:/lib/modules:ro); fi
-  # Volumes: an overlay file system cannot lie on the container's own overlay.
-  # Restart: `systemctl reboot` ends the container, by a signal as any end of its init; one that was killed from outside stays off.
+  # Volumes: an overlay file system cannot be on the container's own overlay.
+  # Restart: `systemctl reboot` ends the container, by a signal as any end of its init; one that was killed from outside
+  # stays off.
   create "$CONTAINER" "$ADDRESS" --hostname "$MACHINE" --privileged --cgroupns private --restart on-failure \
     --label "kube-ha.made-from=${GENERATION:-1} $ADDRESS" --label "kube-ha.machine=$MACHINE" \
     --stop-signal SIGRTMIN+3 --env container="$ENGINE" --pids-limit -1 \
@@ -178,7 +182,8 @@ machine_up() {
   local HOST_KEY='' AUTHORIZED_KEY=''
   # shellcheck source=/dev/null
   source /dev/stdin
-  [[ -n $HOST_KEY && -n $AUTHORIZED_KEY ]] || die "up needs HOST_KEY and AUTHORIZED_KEY on stdin" "see the head of lab/machine.sh"
+  [[ -n $HOST_KEY && -n $AUTHORIZED_KEY ]] ||
+    die "up needs HOST_KEY and AUTHORIZED_KEY on stdin" "see the head of lab/machine.sh"
   if [[ $(label "$CONTAINER" made-from || true) != "${GENERATION:-1} $ADDRESS" ]]; then
     remove "$CONTAINER"
     machine_create
@@ -203,10 +208,12 @@ machine_start() {
 
 lab_start() {
   local machines
-  label "kube-ha-$LAB-mirror" lab >/dev/null || die "there is no lab $LAB" "lab/machine.sh list shows which there are; pulumi up makes one"
+  label "kube-ha-$LAB-mirror" lab >/dev/null ||
+    die "there is no lab $LAB" "lab/machine.sh list shows which there are; pulumi up makes one"
   mirror_start
-  mapfile -t machines < <(engine ps --all --filter "label=kube-ha.lab=$LAB" --filter label=kube-ha.machine --format '{{.Names}}')
-  ((${#machines[@]} == 0)) || engine start "${machines[@]}" >/dev/null # all boot side by side
+  mapfile -t machines < <(engine ps --all --filter "label=kube-ha.lab=$LAB" --filter label=kube-ha.machine \
+    --format '{{.Names}}')
+  ((${#machines[@]} == 0)) || engine start "${machines[@]}" >/dev/null # all boot in parallel
   for CONTAINER in "${machines[@]}"; do
     MACHINE=${CONTAINER#"kube-ha-$LAB-"}
     machine_start
@@ -241,8 +248,12 @@ forget_images() {
     return
   fi
   # The second one is what tests make of it for machines that boot as in a cloud.
-  mapfile -t images < <(for image in "$LAB_IMAGE-cloud" "$LAB_IMAGE"; do engine images --format '{{.Repository}}:{{.Tag}}' "$image"; done)
-  if ((${#images[@]})); then engine rmi "${images[@]}" >/dev/null || echo "machine images stay: a container uses them"; fi
+  mapfile -t images < <(for image in "$LAB_IMAGE-cloud" "$LAB_IMAGE"; do
+    engine images --format '{{.Repository}}:{{.Tag}}' "$image"
+  done)
+  if ((${#images[@]})); then
+    engine rmi "${images[@]}" >/dev/null || echo "machine images stay: a container uses them"
+  fi
 }
 
 lab_verb() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes this computer able to run the stacks: packages, Python environment, engine and plugins, artefacts, machine image.
-# Idempotent: a second run takes seconds. Everything outside the checkout lies in KUBE_HA_CACHE.
+# Makes this computer able to run the stacks: packages, Python environment, engine and plugins, artefacts, machine
+# image. Idempotent: a second run takes seconds. Everything outside the checkout is in KUBE_HA_CACHE.
 # With `python` or `engine` behind it only as far as that, which needs neither root nor the lab's packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,16 +17,19 @@ python_environment() {
   if [[ -f .venv/kube-ha.sum && $(<.venv/kube-ha.sum) == "$want" ]]; then return; fi
   say "python    environment .venv: installing"
   python3 -m venv .venv || die "python3 cannot make a virtual environment" "apt-get install -y python3-venv"
-  .venv/bin/pip install --quiet --disable-pip-version-check --no-compile -r requirements.txt -r requirements-dev.txt -r toolchain/requirements.txt
-  # Of the clouds' SDKs, 250 MB of Python, only what is imported: that of the rest would take a minute, and as much disk again.
+  .venv/bin/pip install --quiet --disable-pip-version-check --no-compile -r requirements.txt -r requirements-dev.txt \
+    -r toolchain/requirements.txt
+  # Of the clouds' SDKs, 250 MB of Python, only what is imported: that of the rest would take a minute, and as much disk
+  # again.
   .venv/bin/python -m compileall -q -j 0 -x '/pulumi_(gcp|aws)/[a-z0-9]+/' .venv/lib
-  .venv/bin/python -m compileall -q -j 0 .venv/lib/python3*/site-packages/pulumi_{gcp/{compute,serviceaccount,projects},aws/{ec2,ebs,iam,lb,vpc}}
+  .venv/bin/python -m compileall -q -j 0 \
+    .venv/lib/python3*/site-packages/pulumi_{gcp/{compute,serviceaccount,projects},aws/{ec2,ebs,iam,lb,vpc}}
   printf '%s' "$want" >.venv/kube-ha.sum
   say "python    environment .venv: done"
 }
 
-# Runs a step beside the others; its lines go to the terminal as they come, its end is looked at by `collect`.
-# With job control it is a process group of its own, which can be ended as a whole; without, it would also ignore Ctrl-C.
+# Runs a step beside the others; its lines go to the terminal as they come, its end is looked at by `collect`. With job
+# control it is a process group of its own, which can be ended as a whole; without, it would also ignore Ctrl-C.
 background() {
   local name=$1
   shift
@@ -45,8 +48,8 @@ steps_run() {
   return 1
 }
 
-# However this script ends, no build goes on under the user's next command. INT comes first: on it, what is half made is
-# taken away again.
+# However this script ends, no build continues under the user's next command. INT comes first: on it, what is half made
+# is taken away again.
 end_steps() {
   local signal pid end
   trap '' INT TERM HUP # a second Ctrl-C must not leave half of them
@@ -64,16 +67,19 @@ collect() {
     if ! wait "$pid"; then failed+=" ${steps[$pid]}"; fi
     unset "steps[$pid]"
   done
-  [[ -z $failed ]] || die "failed:$failed (see above)" "mend what it says and run make setup again; what is done stays done"
+  [[ -z $failed ]] ||
+    die "failed:$failed (see above)" "fix what it says and run make setup again; what is done stays done"
 }
 
 toolchain() {
-  .venv/bin/python -m toolchain.install || die "the engine and its plugins are not complete (see above)" "mend what it says and run the same again"
+  .venv/bin/python -m toolchain.install ||
+    die "the engine and its plugins are not complete (see above)" "fix what it says and run the same again"
 }
 
 main() {
   local started=$SECONDS
-  python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die "Python 3.11 or newer is needed, this is $(python3 --version)" "install it (Debian 12 and Ubuntu 24.04 have it)"
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    die "Python 3.11 or newer is needed, this is $(python3 --version)" "install it (Debian 12 and Ubuntu 24.04 have it)"
   case ${1:-all} in
     # What comes after these may print something for other programs, so their lines go to stderr.
     python)
@@ -90,7 +96,7 @@ main() {
   esac
   bash lab/host.sh install # ends with the check
   python_environment
-  # The image is made of packages, the rest of compiling: side by side they share the two resources.
+  # The image is made of packages, the rest of compiling: in parallel they share the two resources.
   background "machine image" bash lab/image/build.sh
   toolchain
   background "artefacts" .venv/bin/python -m artifacts.bundle --link .local/bundle

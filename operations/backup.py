@@ -1,6 +1,6 @@
 """`python -m operations.backup STACK`: a verified snapshot of etcd, now, on this computer.
 
-Or one that lies in the stack's object store, or the names of all that lie there.
+Or one that is in the stack's object store, or the names of all that are there.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def save(found: Stack, node: Node, folder: Path, *, reason: str) -> Path:
     transfer.fetch(target, path, part)
     if snapshot_file.digest(part) != total:
         part.unlink()
-        raise StackError(f"{path} did not arrive as it lies on {node.name}\n  do: run it again")
+        raise StackError(f"{path} did not arrive as it is on {node.name}\n  do: run it again")
     file.with_name(f"{file.name}.sha256").write_text(f"{total}  {file.name}\n")
     part.rename(file)
     print(f"{node.name} saved revision {revision}, {int(size) / 1024**2:.1f} MiB")

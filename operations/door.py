@@ -37,7 +37,7 @@ def main() -> int:
             print(f"ERROR {where}: API not ready in {limit_s:.0f} s; last answer: {trouble}")
             print(f"  do: {_way_out(trouble)}; the stack's output loadBalancer lists the masters")
             return 1
-    print(f"{door} leads to the API")
+    print(f"{door} points to the API")
     return 0
 
 
@@ -51,7 +51,7 @@ def leads_astray(host: str, wanted: Sequence[str]) -> str:
     except OSError as error:
         return f"no address of it is known here ({error.strerror or error})"
     strange = sorted({str(entry[4][0]) for entry in found} - set(wanted))
-    return f"leads to {', '.join(strange)} too, where no client belongs" if strange else ""
+    return f"points to {', '.join(strange)} too, where no client belongs" if strange else ""
 
 
 def wait(look: Callable[[], str], *, limit_s: float) -> str:
@@ -91,7 +91,7 @@ def _record_way_out(host: str, wanted: Sequence[str], *, made: bool) -> str:
     if made:
         return (
             "the stack has made the record; resolvers may know for up to 15 minutes that there was "
-            "none: run it again. Else see who answers for the domain: does the one above lead to "
+            "none: run it again. Else see who answers for the domain: does the one above point to "
             "the zone, and does a zone of the same domain come before it here"
         )
     return f"make records of type A: {host} -> {', '.join(wanted)}; then run it again"
@@ -99,7 +99,7 @@ def _record_way_out(host: str, wanted: Sequence[str], *, made: bool) -> str:
 
 def _way_out(trouble: str) -> str:
     if "certificate" in trouble.lower():
-        return "let TLS end at the masters, not at the load balancer; see that it leads to them"
+        return "let TLS end at the masters, not at the load balancer; see that it points to them"
     return "see that the load balancer runs, and sends TCP to port 6443 of every master"
 
 

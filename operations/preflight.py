@@ -22,7 +22,7 @@ from stacks.cluster.plan import Node
 from stacks.phases import preflight
 
 _LIMIT_S = 300
-_AT_ONCE = 16  # machines asked side by side
+_AT_ONCE = 16  # machines asked in parallel
 _SKEW_S = 10  # between machines; etcd warns from 1 s, certificates break from minutes
 
 
@@ -74,16 +74,16 @@ def ask(found: Stack) -> dict[str, Answer]:
 
 
 def of_answer(answer: Answer) -> list[str]:
-    """Problems that a machine itself reports, each with its way out on a second line."""
+    """Problems that a machine itself reports, each with its fix on a second line."""
     if not answer.reached:
         way = "see that it runs, that address, user, key and hostKey in the config are right"
-        return [f"cannot be reached over SSH: {_last(answer.text)}\n    do: {way}"]
+        return [f"cannot be reached over SSH: {answer.last_line}\n    do: {way}"]
     if answer.status == 0:
         return []
     listed = re.findall(r"^  - (.*\n    do: .*)$", answer.text, re.MULTILINE)
     if listed:
         return [str(problem) for problem in listed]
-    return [f"the check broke off: {_last(answer.text)}\n    do: log in and run it by hand"]
+    return [f"the check was interrupted: {answer.last_line}\n    do: log in and run it by hand"]
 
 
 def between(name: str, answers: Mapping[str, Answer]) -> list[str]:
@@ -133,10 +133,6 @@ def table(nodes: Sequence[Node], problems: Mapping[str, Sequence[str]]) -> str:
         f"{bad} of {len(nodes)} machines have problems" if bad else "all machines are ready"
     )
     return "\n".join(lines)
-
-
-def _last(text: str) -> str:
-    return text.splitlines()[-1] if text else "no answer"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """`python -m operations.preview STACK`: what an `up` would do, told twice; changes nothing.
 
-First the plan in words, then the engine's own diff. Both are printed, and kept in
+First the change plan, then the engine's own diff. Both are printed, and kept in
 .local/preview/STACK for a comment on a pull request, or for an approval.
 """
 
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
 def make(
     name: str, options: Sequence[str] = (), *, base: str | None = None, ask_engine: bool = True
 ) -> Report:
-    """The report on Pulumi.<name>.yaml as it lies here; `options`: of its text. Raises StackError.
+    """The report on Pulumi.<name>.yaml as it is here; `options`: of its text. Raises StackError.
 
     The plan is compared with `base`, else with what the engine knows to be applied, else with
     nothing: then all of the cluster is new.
@@ -71,7 +71,8 @@ def make(
         engine.keep_state(in_lab=stack.plan_of(name).in_lab)
         if not engine.knows_stack():
             there = (
-                f"There is no stack {name} in {engine.backend} yet: its first up makes it all.\n"
+                f"There is no stack {name} in {engine.backend} yet: its first update "
+                "makes it all.\n"
             )
             return told.with_preview(there, good=True, steps=(f"new-stack  {name}",))
         if not base:
@@ -99,7 +100,7 @@ def _against(base: str, name: str, options: Sequence[str]) -> Report:
     if usable:
         note = f"Against the stack file of commit {commit[:12]}."
         return _noted(_in_words(name, options, before, commit), note)
-    # A change that mends the file must not be refused for what it mends.
+    # A change that fixes the file must not be refused for what it fixes.
     note = f"The stack file of commit {commit[:12]} is refused itself: compared with nothing."
     return _noted(_in_words(name, options), note)
 
@@ -233,7 +234,7 @@ def _unchanged(name: str) -> Iterator[None]:
 def _steps(log: Path) -> tuple[str, ...]:
     """Every step but the quiet ones, sorted: what is done to which resource, by which inputs.
 
-    Without values, as some are made anew in every run.
+    Without values, as some are recreated in every run.
     """
     found = set()
     for line in log.read_text().splitlines() if log.exists() else ():

@@ -1,8 +1,8 @@
-"""`python -m operations.restore STACK`: etcd begins anew, by a snapshot or by one member's data.
+"""`python -m operations.restore STACK`: etcd starts again, by a snapshot or by one member's data.
 
 Everything that can be known to be wrong is refused before anything is touched. One machine then
-holds a new cluster of one member; the others that are prepared join it, control planes begin anew.
-What was on the machines is set aside. Broken off, the same command goes on where it stopped.
+holds a new cluster of one member; the others that are prepared join it, control planes start again.
+What was on the machines is set aside. Interrupted, the same command continues where it stopped.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _file(found: Stack, name: str, said: str | None, key: str | None) -> Path | None:
-    """What is to be restored, brought here where it lies in the object store."""
+    """What is to be restored, brought here where it is in the object store."""
     if said is None or not said.startswith(object_store.SCHEME):
         return None if said is None else Path(said)
     file = object_store.taken(object_store.of(found, name), said, _FOLDER / name, key)
@@ -128,11 +128,11 @@ def restore(
     if taken is None:
         node = found.plan.node(wish.source)
         kept = backup.save(found, node, _FOLDER / found.plan.spec.cluster.name, reason="survivor")
-        print(f"should this break off, say SNAPSHOT={kept} UNMARKED=1 in place of FROM")
+        print(f"should this be interrupted, say SNAPSHOT={kept} UNMARKED=1 in place of FROM")
         taken = _opened(found, kept, folder, unmarked=True, sealed=sealed)
     steps = Steps(found, wish, told, taken)
     if restore_checks.is_resumed(told[wish.on], taken.total):
-        print(f"{wish.on} serves what this snapshot holds already: the rest goes on")
+        print(f"{wish.on} serves what this snapshot holds already: the rest continues")
     else:
         steps.begin()
     steps.join()
@@ -149,7 +149,7 @@ class Steps:
     taken: Snapshot
 
     def divert(self) -> None:
-        """No HAProxy leads to machines that are gone, should they come back."""
+        """No HAProxy points to machines that are gone, should they come back."""
         plan = self.found.plan
         gone = {"GONE": " ".join(self.wish.dead)}
         nodes = [
@@ -187,7 +187,7 @@ class Steps:
         self._run(first, "restore", given)
 
     def join(self) -> None:
-        """The other members join it as new ones; whoever has an API server starts it anew."""
+        """The other members join it as new ones; whoever has an API server starts it again."""
         plan = self.found.plan
         in_turn = sorted(self._members(), key=lambda node: node.name != self.wish.on)
         for node in in_turn:
@@ -252,7 +252,7 @@ class Steps:
         answer = client.run(self.found.targets[node.name], phase, given, limit_s=_STEP_S)
         if answer.status:
             raise StackError(
-                f"{node.name}: {answer.text}\n  do: mend that and run the same command again"
+                f"{node.name}: {answer.text}\n  do: fix that and run the same command again"
             )
         for line in answer.text.splitlines():
             print(line, flush=True)
@@ -265,7 +265,7 @@ def _since(found: Stack) -> str:
         "the cluster is that of the snapshot: nodes, labels, add-ons and refusals of lost machines "
         "that pulumi up has made since are not in it, and a plain pulumi up does not know that\n"
         f"  do: set kube-ha:converge.generation to {generation} and run pulumi up: it asserts all "
-        "of them again, and a node that is younger than the snapshot registers anew; until then "
+        "of them again, and a node that is younger than the snapshot registers again; until then "
         "the check that follows may miss that one's pod"
     )
 

@@ -1,6 +1,6 @@
 """`python -m operations.sealed_state STACK`: the whole state of a stack, sealed, to keep elsewhere.
 
-.local/backups/STACK/STACK-TIME.state.sealed    all that the engine knows, secrets in clear below
+.local/backups/STACK/STACK-TIME.state.sealed    all that the engine knows, secrets readable below
                                                 the seal: made with the key in KUBE_HA_STATE_KEY
 `--open FILE` makes FILE without `.sealed` of it, mode 0600, for `pulumi stack import`. Where there
 is an (empty) stack of that name, its passphrase takes it, whatever that was before.

@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 def main() -> int:
-    """Print one line, JSON behind the equals sign; exit code 1 when a name is no stack's."""
+    """Print one line, JSON behind the equals sign; exit code 1 when a name is not a stack's."""
     names = [file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in _files()]
     strange = [name for name in names if not _NAME.fullmatch(name)]
     if strange:

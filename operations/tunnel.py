@@ -1,7 +1,7 @@
 """`python -m operations.tunnel STACK`: hold the tunnel to the bastion of a stack, until Ctrl-C.
 
-For machines of clouds with `access: tunnel`. It waits while there is no bastion yet, leads to it by
-the cloud's own command (gcloud, aws), and begins again whenever that one ends.
+For machines of clouds with `access: tunnel`. It waits while there is no bastion yet, forwards to it
+by the cloud's own command (gcloud, aws), and begins again whenever that one ends.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Way:
 
 
 def way(plan: Plan) -> Way | None:
-    """How the bastion of a plan is found and reached; None: no tunnel leads to it."""
+    """How the bastion of a plan is found and reached; None: no tunnel points to it."""
     cloud = clouds.settings(plan.spec)
     if cloud is None or cloud.access != "tunnel":
         return None
@@ -116,7 +116,7 @@ def main(arguments: list[str]) -> int:
         found = way(stack.plan_of(name))
         if found is None:
             raise StackError(
-                f"no tunnel leads to the machines of Pulumi.{name}.yaml\n  do: nothing; it is for "
+                f"no tunnel reaches the machines of Pulumi.{name}.yaml\n  do: nothing; it is for "
                 "machines of a cloud with access: tunnel (docs/clouds.md)"
             )
         hold(found)
@@ -129,9 +129,9 @@ def main(arguments: list[str]) -> int:
 
 
 def hold(to: Way, *, pause_s: float = _PAUSE_S) -> None:
-    """Find the bastion, lead to it, and begin again, without an end.
+    """Find the bastion, point to it, and begin again, without an end.
 
-    Raises StackError for what a person has to mend first: a program or a login that is missing, a
+    Raises StackError for what a person has to fix first: a program or a login that is missing, a
     port that is taken. What goes wrong later passes, or is said and tried again.
     """
     for program, where in to.programs:
@@ -147,12 +147,14 @@ def hold(to: Way, *, pause_s: float = _PAUSE_S) -> None:
         rest = next(look)
         if rest is None:
             if not waits:
-                _say(f"waiting for {to.bastion}, which is not there yet; the up makes it")
+                _say(f"waiting for {to.bastion}, which is not there yet; the update makes it")
             waits = True
             time.sleep(pause_s)
             continue
         waits = False
-        _say(f"{clouds.LOCAL}:{to.port} leads to {to.bastion}; leave this running, end with Ctrl-C")
+        _say(
+            f"{clouds.LOCAL}:{to.port} points to {to.bastion}; leave this running, end with Ctrl-C"
+        )
         status = _run((*to.lead, rest))
         _say(f"{to.lead[0]} ended (exit code {status}); once more in {pause_s:g} s")
         time.sleep(pause_s)
@@ -225,7 +227,7 @@ def _run(command: tuple[str, ...]) -> int:
 
 @contextmanager
 def _ending(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """End the process, and those that it started, on the way out.
+    """End the process, and those that it started, on exit.
 
     A session of its own makes them a group: `aws` ends by itself without its plugin.
     """

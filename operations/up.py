@@ -62,14 +62,14 @@ def check(approved: Report, now: Report) -> None:
 def _on_failures(engine: Engine, wanted: Plan) -> list[str]:
     """The engine's option to go on when a node fails, where the failure budget allows any.
 
-    Then it would also delete what leaves, though those that stay have not let it go: an up in which
-    something is deleted ends at its first failure. Raises StackError.
+    Then it would also delete what leaves, though the remaining nodes have not let it go: an update
+    that deletes something ends at its first failure. Raises StackError.
     """
     if not rollout.budget(wanted):
         return []
     leaving = [step for step in preview.steps(engine) if _GONE.match(step)]
     if leaving:
-        text = "something leaves in this up, so its first failure ends it, whatever the budget"
+        text = "something leaves in this update, so its first failure ends it, whatever the budget"
         print(f"{text}: {leaving[0].split()[-1]}", flush=True)
         return []
     return ["--continue-on-error"]
@@ -84,13 +84,13 @@ def _approved(folder: Path) -> Report:
         approved = Report.read(folder)
     except OSError as error:
         raise StackError(
-            f"{folder} is no report of a preview ({error})\n  do: APPROVED=.local/preview/STACK"
+            f"{folder} is not a report of a preview ({error})\n  do: APPROVED=.local/preview/STACK"
         ) from None
     if approved.preview_good:
         return approved
     raise StackError(
         f"{folder} is the report of a preview that was refused, or of a plan without a preview\n"
-        "  do: mend the config, preview and approve again"
+        "  do: fix the config, preview and approve again"
     )
 
 

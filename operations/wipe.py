@@ -1,4 +1,4 @@
-"""`python -m operations.wipe STACK NODE`: everything of ours goes from a machine that left.
+"""`python -m operations.wipe STACK NODE`: everything of kube-ha goes from a machine that left.
 
 Only from one that the stack remembers as released with its data, and that says itself that it was
 that node of this cluster. Packages, users and SSH stay.
@@ -22,7 +22,7 @@ _LIMIT_S = 300
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code 0 when nothing of ours is left there; 1 when it is refused or fails."""
+    """Exit code 0 when nothing of kube-ha is left there; 1 when it is refused or fails."""
     parser = argparse.ArgumentParser(
         prog="python -m operations.wipe",
         description=__doc__,
@@ -49,7 +49,7 @@ def wipe(found: Stack, name: str) -> str:
     if answer.status:
         raise StackError(
             f"{name} at {there.address} is not wiped: {answer.text}\n"
-            "  do: mend that and run the same command again"
+            "  do: fix that and run the same command again"
         )
     return answer.text
 
@@ -59,14 +59,15 @@ def _machine(found: Stack, name: str) -> Released:
     if name in {node.name for node in (*plan.nodes, *plan.away)}:
         raise StackError(
             f"{name} is in the config of this stack: only machines that left are wiped\n"
-            f"  do: take it off its pool's hosts and run pulumi up; to have it made anew, raise "
+            f"  do: take it off its pool's hosts and run pulumi up; to have it recreated, raise "
             f"nodes.{name}.generation"
         )
     known = released.read((found.remembered or {}).get("released"))
     if name not in known:
         listed = ", ".join(known) or "none"
         raise StackError(
-            f"{name} is no machine that left this stack and kept its data (there are: {listed})\n"
+            f"{name} is not a machine that left this stack and kept its data (there are: "
+            f"{listed})\n"
             "  do: on the machine itself /usr/local/lib/kube-ha/leave wipes it"
         )
     return known[name]

@@ -65,7 +65,7 @@ def _tables(schema: Json) -> str:
 
 
 def _allow(entry: Json) -> Iterator[str]:
-    """The one key that is a list: what may stand in it, and what never may."""
+    """The one key that is a list: what may be in it, and what never may."""
     yield "## `allow`\n"
     yield _sentence(text(entry, "description")) + " A word that allows nothing is warned about.\n"
     yield "| id | allows |"

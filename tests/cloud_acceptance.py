@@ -1,7 +1,7 @@
 """`python -m tests.cloud_acceptance PROVIDER`: a throwaway cluster there, step by step.
 
 Without `--spend-money` it only prints the steps. With it each is done, and the first that fails
-ends it; `--from N` goes on there. What is checked is what the lab checks: the gate of every `up`,
+ends it; `--from N` continues there. What is checked is what the lab checks: the gate of every `up`,
 `verify`, and that a second `up` changes nothing.
 """
 
@@ -35,7 +35,7 @@ class Step:
 
 def steps(provider: str, zone: Mapping[str, object] | None = None) -> tuple[Step, ...]:
     """What is done, in order; with a DNS `zone`, as in frontDoors, the API's record too."""
-    anew = {"nodes.master-2.generation": 2}
+    recreated = {"nodes.master-2.generation": 2}
     protection = f"machines.{provider}.deletionProtection"
     balancer = f"machines.{provider}.apiLoadBalancer"
     domain = zone["domain"] if zone else "acceptance.example.com"
@@ -44,7 +44,7 @@ def steps(provider: str, zone: Mapping[str, object] | None = None) -> tuple[Step
     if zone:
         outside["frontDoors"] = {"dns": "managed", "zone": dict(zone)}
         to_masters = Step(
-            title="the name leads to the masters, the load balancer goes",
+            title="the name points to the masters, the load balancer goes",
             edit={balancer: "none"},
             run=("up", "verify", _UNCHANGED),
         )
@@ -56,11 +56,15 @@ def steps(provider: str, zone: Mapping[str, object] | None = None) -> tuple[Step
     return (
         Step(title="show what will be made", run=("plan", "preview")),
         Step(title="make it", run=("up", "verify")),
-        Step(title="a second up changes nothing", run=(_UNCHANGED,)),
+        Step(title="a second update changes nothing", run=(_UNCHANGED,)),
         Step(title="look at it", run=("status", "drift", "outputs")),
         Step(title="one worker more", edit={"pools.worker.count": 3}, run=("up", "verify")),
         *lifted,
-        Step(title="a master anew, on its kept disk", edit=anew, run=("up", "verify", _UNCHANGED)),
+        Step(
+            title=("a master recreated, on its kept disk"),
+            edit=recreated,
+            run=("up", "verify", _UNCHANGED),
+        ),
         Step(title="a snapshot of etcd, brought here", run=("backup",)),
         Step(
             title="an external load balancer" + (", and a name" if zone else ""),
@@ -105,7 +109,7 @@ def edit(raw: dict[str, object], path: str, value: object) -> None:
     for key in parents:
         below = at.setdefault(key, {})
         if not isinstance(below, dict):
-            msg = f"{path}: {key} is no mapping"
+            msg = f"{path}: {key} is not a mapping"
             raise TypeError(msg)
         at = below
     at[last] = value
@@ -141,7 +145,7 @@ def main(arguments: list[str]) -> int:
         for what in step.run:
             print(f"      {_words(what, stack)}", flush=True)
             if said.spend_money and number >= said.first and not _done(what, stack, raw):
-                print(f"ERROR step {number} failed\n  do: mend it, then --from {number}")
+                print(f"ERROR step {number} failed\n  do: fix it, then --from {number}")
                 return 1
     if not said.spend_money:
         print(f"\nNothing was done. See docs/clouds.md, then SPEND_MONEY=1 (Pulumi.{stack}.yaml)")

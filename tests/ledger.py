@@ -1,6 +1,6 @@
 """Which stories have passed, on which content and when: a file of the checkout that is committed with the change it speaks of.
 
-By it a full run that was cut off goes on where it was, also in a fresh clone; and `make test` knows which stories nothing
+By it a full run that was cut off continues where it was, also in a fresh clone; and `make test` knows which stories nothing
 has run for the longest time.
 """
 
@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 RECORD = "tests/e2e/passed.json"
-# What no story can feel: pages, and tests that are no stories.
+# What no story can feel: pages, and tests that are not stories.
 _APART = ("docs", "*.md", ".github", ".ci", "tests")
 # What all stories share of the tests; each has its own file beside it.
 _SHARED = ("tests/e2e", "tests/scripts/s3_server.py", "tests/scripts/versitygw")
@@ -102,7 +102,7 @@ class Ledger:
 
 
 def tree(root: Path) -> str | None:
-    """Id of the git tree of what all stories depend on, as it lies there now; None where there is no git or no checkout."""
+    """Id of the git tree of what all stories depend on, as it is there now; None where there is no git or no checkout."""
     with tempfile.TemporaryDirectory() as name:
         # An index and an object store of its own: looking must not change the checkout.
         try:

@@ -2,7 +2,7 @@
 
 core: unit, fuzz, plan, toolchain, artifacts, scripts, the stories that every change must pass, and a share of the others:
 those that nothing has run for the longest time, one at least, more while there is time. all: ten times the
-fuzz, and every story that has not passed yet on what lies in the checkout now; or one story alone, named by its file
+fuzz, and every story that has not passed yet on what is in the checkout now; or one story alone, named by its file
 (`test_resume_after_sigkill.py` is `resume_after_sigkill`). fresh: the same, passed before or not. stories: runs nothing,
 tells when each has passed. free: only remove what labs of tests have left.
 A story that takes longer than its limit (tests/e2e/harness/waiting.py) has failed.

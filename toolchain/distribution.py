@@ -55,7 +55,7 @@ def ensure(version: str, cache: Path, source: Source) -> Path:
 
 
 def go_environment(cache: Path) -> dict[str, str]:
-    """The environment of every Go build: caches of ours, no C, only the compiler installed."""
+    """The environment of every Go build: caches of kube-ha, no C, only the compiler installed."""
     own = {
         "GOCACHE": str(cache / "go-build"),
         "GOMODCACHE": str(cache / "go-mod"),

@@ -180,7 +180,7 @@ def _pulumi(place: Place, name: str, version: str, source: Path) -> None:
 def _put(source: Path, path: Path) -> None:
     """Make `path` the same file as `source`, or a copy where that cannot be.
 
-    Not a symbolic link: the engine warns of a language host that does not lie beside its own,
+    Not a symbolic link: the engine warns of a language host that is not beside its own,
     resolved, path.
     """
     wanted = source.stat()

@@ -62,7 +62,7 @@ class Operation:
         await self._log(text, engine_pb2.WARNING, ephemeral=False)
 
     async def error(self, text: str) -> None:
-        """Say something that stays on the screen, as an error; the operation goes on."""
+        """Say something that stays on the screen, as an error; the operation continues."""
         await self._log(text, engine_pb2.ERROR, ephemeral=False)
 
     async def _log(

@@ -23,7 +23,7 @@ def launcher(statement: str, *arguments: str) -> str:
 
 
 def is_official(program: Path) -> bool:
-    """Whether a program is there that is none of ours."""
+    """Whether a program is there that is none of kube-ha."""
     if not program.is_file():
         return False
     with program.open("rb") as file:

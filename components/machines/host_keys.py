@@ -15,7 +15,7 @@ _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 def private(seed: str, name: str) -> str:
     """PEM of a P-256 key: one for each name, none of them a resource.
 
-    Not Ed25519: its OpenSSH form holds random bytes, and the machine would differ at every up.
+    Not Ed25519: its OpenSSH form holds random bytes, and the machine would differ at every update.
     """
     number = int.from_bytes(hmac.new(seed.encode(), name.encode(), hashlib.sha256).digest())
     return (

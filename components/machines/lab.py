@@ -53,7 +53,7 @@ class Lab(ComponentResource):
         """The container of a node; `after` has to be done before it is made.
 
         Its SSH keys are known before the first connection. A raised generation replaces it; a
-        raised converge.generation makes one that has vanished anew, and leaves one that is there.
+        raised converge.generation makes one that has vanished again, and leaves one that is there.
         """
         host_key = self._host_seed.private_key_pem.apply(
             lambda seed: host_keys.private(seed, node.name)

@@ -66,7 +66,7 @@ class Pki(ComponentResource):
         self.service_account_public = _joined(key.public_key_pem for key in accounts)
         # The source of every other secret, so that none of them needs a resource or a long life of
         # its own. None ever goes: the first names the cluster, and what another one has encrypted
-        # may lie on some disk still.
+        # may be on some disk still.
         self._seeds = {
             number: tls.PrivateKey(f"{name}-seed{_suffix(number)}", algorithm="ED25519", opts=own)
             for number in range(1, self._rotations["seed"].generation + 1)
@@ -130,7 +130,7 @@ class Pki(ComponentResource):
     def vrrp_password(self) -> Output[str]:
         """By which holders of the VIP know each other: 8 characters, all that VRRP takes.
 
-        Of the first seed for ever: VRRP sends it in clear, so it keeps nobody out who listens, and
+        Always of the first seed: VRRP sends it in plain text, so it keeps no listener out, and
         holders with two of them would both take the address.
         """
         return self.derived("vrrp", seed=1).apply(lambda key: base64.b32encode(key).decode()[:8])

@@ -1,4 +1,4 @@
-"""What steps are made of that is secret, or known to an up alone, by its source."""
+"""What steps are made of that is secret, or known to an update alone, by its source."""
 
 from __future__ import annotations
 

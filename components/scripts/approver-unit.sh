@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# The unit of approve.sh; phase master sources this. It reads what any node may send: nothing is within its reach but the API and the keys that it is
-# given. Its key is opened for it before it is nobody: LoadCredential needs mounts that spread, which containers have not. IPAddressDeny needs cgroup v2;
-# without it systemd says so and goes on.
+# The unit of approve.sh; phase master sources this. It reads what any node may send: nothing is within its reach but
+# the API and the keys that it is given. Its key is opened for it before it is nobody: LoadCredential needs mounts that
+# spread, which containers have not. IPAddressDeny needs cgroup v2; without it systemd says so and continues.
 approver_unit() {
   printf '%s\n' "[Unit]
 Description=approves certificates of kubelets

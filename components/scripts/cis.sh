@@ -1,7 +1,9 @@
 # shellcheck shell=bash
-# Tells what the CIS benchmark asks of this machine, and changes nothing. `make cis` runs it over plain SSH; operations/cis/facts.py reads the lines: a
-# word, its fields, tabs between. Texts are base64: they are somebody's words. No secret is read: of the encryption of Secrets the names of providers alone.
-# Values: PROCESSES (names as the kernel has them, of 15 characters at most), lists with a line each: PATHS (patterns of the shell), TEXTS (files without secrets).
+# Tells what the CIS benchmark asks of this machine, and changes nothing. `make cis` runs it over plain SSH;
+# operations/cis/facts.py reads the lines: a word, its fields, tabs between. Texts are base64: they are somebody's
+# words. No secret is read: of the encryption of Secrets the names of providers alone.
+# Variables: PROCESSES (names as the kernel has them, of 15 characters at most), lists with a line each: PATHS (patterns
+#   of the shell), TEXTS (files without secrets).
 ENCRYPTION=$ROOT/etc/kubernetes/encryption.yaml
 PROXY_METRICS=10249
 
@@ -10,7 +12,7 @@ say() { # say WORD FIELD...
   printf '%s\n' "$*"
 }
 
-# Flags as the process was started with them, whatever lies in files by now.
+# Flags as the process was started with them, whatever is in files by now.
 processes() {
   local name pid
   for name in $PROCESSES; do

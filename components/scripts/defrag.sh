@@ -1,18 +1,21 @@
 # shellcheck shell=bash
-# Gives back to the disk what is free inside etcd's databases: one member after the other, those that follow first, the leader last, when it has handed
-# over. A member stands still while it rewrites its database, and the API server beside it with it. Then an alarm NOSPACE is ended, where there is room.
-# Runs on one machine of etcd, for `make defrag`; it travels by itself. Broken off, the next run does what is left.
-# Values: ADDRESS, MEMBERS (words "name=address").
+# Gives back to the disk what is free inside etcd's databases: one member after the other, those that follow first, the
+# leader last, when it has handed over. A member stands still while it rewrites its database, and the API server beside
+# it with it. Then an alarm NOSPACE is ended, where there is room. Runs on one machine of etcd, for `make defrag`; it
+# travels by itself. Interrupted, the next run does what is left.
+# Variables: ADDRESS, MEMBERS (words "name=address").
 # shellcheck disable=SC2034 # read by die
-HINT="mend that, then run make defrag again: it goes on with what is left"
+HINT="fix that, then run make defrag again: it continues with what is left"
 AT_LEAST=10 # percent of a database that have to be free before it is worth standing still, and more than a MiB
 
+# shellcheck source=etcdctl.sh disable=SC2154 # here: the folder of run.sh
+source "$here/etcdctl.sh"
 # shellcheck source=etcd-client.sh disable=SC2154 # run.sh says where
 source "$here/etcd-client.sh"
 
 status_at() { etcdctl_at "$1" endpoint status -w fields 2>/dev/null; }
 mib() { printf '%d MiB\n' $(($1 / 1024 ** 2)); }
-told() { # told ADDRESS: size and what of it is used
+sizes_of() { # sizes_of ADDRESS: size and what of it is used
   local status
   status=$(status_at "$1") || return 1
   printf '%s, %s of it used\n' "$(mib "$(field DBSize <<<"$status")")" "$(mib "$(field DBSizeInUse <<<"$status")")"
@@ -25,7 +28,10 @@ name_of() { # name_of ADDRESS
 }
 
 # Addresses of all members, of any name and with or without a vote, by a list with a quorum behind it.
-addresses() { etcdctl_at "$ADDRESS" member list -w simple | awk -F', ' '$2 == "started" {split($4, part, /\/\/|:2380/); print part[2]}'; }
+addresses() {
+  etcdctl_at "$ADDRESS" member list -w simple |
+    awk -F', ' '$2 == "started" {split($4, part, /\/\/|:2380/); print part[2]}'
+}
 
 # A cluster of this one's id, with a quorum that the member is part of.
 is_sound() { # is_sound ADDRESS
@@ -42,8 +48,9 @@ is_leader() { # is_leader ADDRESS
   [[ $(field MemberID <<<"$status") == "$(field Leader <<<"$status")" ]]
 }
 
-# The API servers forget old revisions every 5 minutes, and note that in etcd: where it takes no writes they forget none. All members do it side by
-# side, and only the one that is asked tells when it is through: the others get a moment more. One that lags gives back less, and the rest the next time.
+# The API servers forget old revisions every 5 minutes, and note that in etcd: where it takes no writes they forget
+# none. All members do it in parallel, and only the one that is asked tells when it is through: the others get a moment
+# more. One that lags gives back less, and the rest the next time.
 forget_old_revisions() {
   local revision
   revision=$(etcdctl_at "$ADDRESS" get "$IDENTITY_KEY" -w fields | field Revision)
@@ -53,9 +60,7 @@ forget_old_revisions() {
   fi
 }
 etcdctl_long() { # etcdctl_long ADDRESS ARGUMENT...: a database of 8 GiB takes its time
-  local at=$1
-  shift
-  timeout 1200 etcdctl --endpoints "https://$at:2379" --cacert "$PKI/ca.crt" --cert "$PKI/client.crt" --key "$PKI/client.key" --dial-timeout 2s --command-timeout 1190s "$@"
+  LONG_S=1200 etcdctl_at "$1" --command-timeout 1190s "${@:2}"
 }
 
 is_worth_it() { # is_worth_it ADDRESS
@@ -68,14 +73,14 @@ is_worth_it() { # is_worth_it ADDRESS
 
 # Clients of a leader that stands still wait all over the cluster.
 hand_over() { # hand_over ADDRESS: to any other that is sound
-  local heir id
-  for heir in $(addresses); do
-    if [[ $heir == "$1" ]] || ! is_sound "$heir"; then continue; fi
+  local successor id
+  for successor in $(addresses); do
+    if [[ $successor == "$1" ]] || ! is_sound "$successor"; then continue; fi
     # bash converts the id: it has 64 bits, awk's numbers have fewer.
-    id=$(status_at "$heir" | field MemberID)
+    id=$(status_at "$successor" | field MemberID)
     if etcdctl_at "$1" move-leader "$(printf %x "$id")" >/dev/null 2>&1; then
-      wait_for 30 "etcd led by $heir" is_leader "$heir"
-      log "$(name_of "$heir") ($heir) leads now"
+      wait_for 30 "etcd led by $successor" is_leader "$successor"
+      log "$(name_of "$successor") ($successor) leads now"
       return
     fi
   done
@@ -84,27 +89,33 @@ hand_over() { # hand_over ADDRESS: to any other that is sound
 
 defragment() { # defragment ADDRESS
   local before answer
-  before=$(told "$1") || die "etcd at $1 does not tell its size any more"
-  answer=$(etcdctl_long "$1" defrag 2>&1) || die "the database of $1 cannot be rewritten: $(tail -n 1 <<<"$answer" | cut -c1-300)" "see that its disk has room for a second copy of it (journalctl -u etcd there), then run make defrag again"
+  before=$(sizes_of "$1") || die "etcd at $1 does not tell its size any more"
+  answer=$(etcdctl_long "$1" defrag 2>&1) ||
+    die "the database of $1 cannot be rewritten: $(tail -n 1 <<<"$answer" | cut -c1-300)" \
+      "see that its disk has room for a second copy of it (journalctl -u etcd there), then run make defrag again"
   wait_for 120 "etcd at $1 answering again, in the same cluster" is_sound "$1"
   changes=$((changes + 1))
-  log "$(name_of "$1") ($1): $before; now $(told "$1")"
+  log "$(name_of "$1") ($1): $before; now $(sizes_of "$1")"
 }
 
 main() {
   local address last="" silent="" alarms
   own
-  is_sound "$ADDRESS" || die "etcd does not answer here with a quorum" "make status shows which members run; another machine may do"
+  is_sound "$ADDRESS" ||
+    die "etcd does not answer here with a quorum" "make status shows which members run; another machine may do"
   printf 'begun\n' # no other machine is asked from here on
   alarms=$(alarms_at "$ADDRESS") || die "etcd does not tell its alarms"
   tell_alarms "$ADDRESS"
-  [[ $alarms != *CORRUPT* ]] || die "a member is corrupt (above): nothing is rewritten before that is mended" "raise its generation and run pulumi up"
+  [[ $alarms != *CORRUPT* ]] ||
+    die "a member is corrupt (above): nothing is rewritten before that is fixed" \
+      "raise its generation and run pulumi up"
   if [[ $alarms == *NOSPACE* ]]; then forget_old_revisions; fi
   for address in $(addresses); do
     if ! is_sound "$address"; then
       silent+="${silent:+, }$address"
-    elif [[ $alarms != *NOSPACE* ]] && ! is_worth_it "$address"; then # without writes etcd does not count all that is free
-      log "$(name_of "$address") ($address): $(told "$address"), nothing to give back"
+    # without writes etcd does not count all that is free
+    elif [[ $alarms != *NOSPACE* ]] && ! is_worth_it "$address"; then
+      log "$(name_of "$address") ($address): $(sizes_of "$address"), nothing to give back"
     elif is_leader "$address"; then
       last+=" $address" # leadership may move meanwhile
     else
@@ -117,6 +128,8 @@ main() {
   done
   end_nospace "$ADDRESS"
   tell_alarms "$ADDRESS"
-  [[ -z $silent ]] || die "no answer of $silent, so what is there was left as it is" "bring that member back, or take it out of the config; then run make defrag again"
+  [[ -z $silent ]] ||
+    die "no answer of $silent, so what is there was left as it is" \
+      "bring that member back, or take it out of the config; then run make defrag again"
   finish
 }

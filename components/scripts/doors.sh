@@ -1,13 +1,14 @@
 # shellcheck shell=bash
-# How a machine stops being one of those at which clients outside arrive: what node.sh and vip-away.sh share. Only definitions; they source it. Needs wipe.sh.
+# How a machine stops being one of those at which clients outside arrive: what node.sh and vip-away.sh share. Only
+# definitions; they source it. Needs wipe.sh.
 
-# The config wants no virtual IP of ours here; making one is phase vip's.
+# The config wants no virtual IP of kube-ha here; making one is phase vip's.
 without_vip() {
   if ! holds_vip; then return; fi
   systemctl disable -q --now keepalived
   rm -f "$ROOT/etc/kube-ha/vrrp.conf"
   forget_keys "$ROOT/etc/kube-ha/vrrp.conf"
-  forget_vip # by its files a run that was cut off goes on
+  forget_vip # by its files a run that was cut off continues
   systemctl daemon-reload
   changes=$((changes + 1))
   log "keepalived stopped: this machine holds no virtual IP any more"

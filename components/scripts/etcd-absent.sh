@@ -1,14 +1,18 @@
 # shellcheck shell=bash
-# Makes sure that no etcd of ours runs on this machine, which has no role etcd (any more): it runs after those that stay have removed
-# the member. Its data is kept beside, as of any member that was removed; the next one to be removed here takes its place.
-# Values: none of its own. Owns: what etcd-member.sh owns, once that has no business here.
+# Makes sure that no etcd of kube-ha runs on this machine, which has no role etcd (any more): it runs after the
+# remaining nodes have removed the member. Its data is kept beside, as of any member that was removed; the next one to
+# be removed here takes its place.
+# Variables: none of its own. Changes: what etcd-member.sh owns, once that has no business here.
+# shellcheck source=etcdctl.sh disable=SC2154 # here: the folder of run.sh
+source "$here/etcdctl.sh"
 main() {
   local timer
   own
   if [[ -f /etc/systemd/system/etcd.service ]]; then
-    # A member that still has its vote must not be stopped: those that stay have not removed it.
+    # A member that still has its vote must not be stopped: the remaining nodes have not removed it.
     if etcd_has_data && still_votes; then
-      die "etcd on this machine is still a member of its cluster" "run pulumi up again: the list of nodes removes it first"
+      die "etcd on this machine is still a member of its cluster" \
+        "run pulumi up again: the list of nodes removes it first"
     fi
     systemctl disable -q --now etcd
     for timer in kube-ha-backup kube-ha-etcd-guard; do

@@ -1,11 +1,13 @@
 # shellcheck shell=bash
-# How a machine of etcd asks the members, and whether a snapshot is whole: what etcd-member.sh, snapshot.sh and restore.sh share. Only definitions; they
-# source it.
+# How a machine of etcd asks the members, and whether a snapshot is whole: what etcd-member.sh, snapshot.sh and
+# restore.sh share. Only definitions; they source it.
+# shellcheck disable=SC2034 # read by etcdctl_at and those who source this
 PKI=$ROOT/etc/kube-ha/etcd
-# In every cluster of ours, outside of what Kubernetes reads: a snapshot tells by it whose it is.
+# In every cluster of kube-ha, outside of what Kubernetes reads: a snapshot tells by it whose it is.
 IDENTITY_KEY=/kube-ha/cluster
 
-# etcd runs under an account of its own; its data, and the keys that it serves with, are that account's. One that is there already is taken.
+# etcd runs under an account of its own; its data, and the keys that it serves with, are that account's. One that is
+# there already is taken.
 etcd_account() {
   if getent passwd etcd >/dev/null; then return; fi
   if ! getent group etcd >/dev/null; then groupadd --system etcd; fi
@@ -13,24 +15,12 @@ etcd_account() {
   put 644 "$STATE/etcd.account" <<<"made by kube-ha" # a wipe takes it away again
 }
 
-open_port() { timeout 3 bash -c "</dev/tcp/$1/$2" 2>/dev/null; }
-etcdctl_at() { # etcdctl_at ADDRESS[:PORT] ARGUMENT...
-  local at=$1
-  if [[ $at != *:* ]]; then at+=:2379; fi
-  shift
-  # The port first: where nobody listens, etcdctl would try for its whole time.
-  if ! open_port "${at%:*}" "${at##*:}"; then
-    echo "nobody listens at $at" >&2
-    return 1
-  fi
-  timeout 20 etcdctl --endpoints "https://$at" --cacert "$PKI/ca.crt" --cert "$PKI/client.crt" --key "$PKI/client.key" --dial-timeout 2s --command-timeout 8s "$@"
-}
-
 # field NAME: the first one of that name in what etcdctl says with `-w fields`.
 field() { awk -F' : ' -v key="\"$1\"" '$1 == key && !seen++ {gsub(/"/, "", $2); print $2}'; }
 
-# answers ADDRESS[:PORT]: this very member has data to give with a quorum behind it (a linearizable read). `endpoint health` would say no of every
-# member as soon as one has an alarm, and an alarm must stand in the way of nothing that could end it: alarms are told apart from this.
+# answers ADDRESS[:PORT]: this very member has data to give with a quorum behind it (a linearizable read). `endpoint
+# health` would say no of every member as soon as one has an alarm, and an alarm must stand in the way of nothing that
+# could end it: alarms are told apart from this.
 answers() { etcdctl_at "$1" get "$IDENTITY_KEY" --keys-only; }
 
 # alarms_at ADDRESS: what is wrong with the store, a line each: "NOSPACE master-1".
@@ -46,32 +36,36 @@ alarms_at() {
     printf '%s %s\n' "${word#alarm:}" "${name:-$id}"
   done <<<"$said"
 }
-# Each alarm by its name, with what it means and the way out; where there is none, or nobody tells, nothing is said.
+# Each alarm by its name, with what it means and the fix; where there is none, or nobody tells, nothing is said.
 tell_alarms() { # tell_alarms ADDRESS
   local alarm who
   while read -r alarm who; do
     case $alarm in
       "") ;;
-      NOSPACE) log "etcd alarm NOSPACE of $who: its database has reached its quota, so nothing but deletes is written; make defrag gives back what is free inside, then raise etcd.quotaBackendGib" ;;
-      CORRUPT) log "etcd alarm CORRUPT of $who: its data is not that of the others; raise nodes.$who.generation and run pulumi up, which makes that member anew" ;;
+      NOSPACE) log "etcd alarm NOSPACE of $who: its database has reached its quota, so nothing but deletes is" \
+        "written; make defrag gives back what is free inside, then raise etcd.quotaBackendGib" ;;
+      CORRUPT) log "etcd alarm CORRUPT of $who: its data is not that of the others; raise nodes.$who.generation and" \
+        "run pulumi up, which recreates that member" ;;
       *) log "etcd alarm $alarm of $who" ;;
     esac
   done < <(alarms_at "$1" || true) # who does not answer has no alarm to tell
 }
 
-# NOSPACE stands until somebody ends it, also where room was made or a quota raised. It is ended when every member that answers has room again: the
-# first write to one that has none would raise it anew.
+# NOSPACE stands until somebody ends it, also where room was made or a quota raised. It is ended when every member that
+# answers has room again: the first write to one that has none would raise it again.
 end_nospace() { # end_nospace ADDRESS
   local alarms address status size quota
   alarms=$(alarms_at "$1") || return 0
   if [[ $alarms != *NOSPACE* ]]; then return 0; fi
   # etcdctl ends all alarms or none, and this one is no matter of space.
   if [[ $alarms == *CORRUPT* ]]; then return 0; fi
-  for address in $(etcdctl_at "$1" member list -w simple | awk -F', ' '$2 == "started" {split($4, part, /\/\/|:2380/); print part[2]}'); do
+  for address in $(etcdctl_at "$1" member list -w simple |
+    awk -F', ' '$2 == "started" {split($4, part, /\/\/|:2380/); print part[2]}'); do
     status=$(etcdctl_at "$address" endpoint status -w fields 2>/dev/null) || continue
     size=$(field DBSize <<<"$status") quota=$(field DBSizeQuota <<<"$status")
     if [[ -n $quota ]] && ((quota > 0 && size * 10 >= quota * 9)); then
-      log "alarm NOSPACE stays: the database of $address is $((size / 1024 ** 2)) MiB, of $((quota / 1024 ** 2)) MiB that it may have"
+      log "alarm NOSPACE stays: the database of $address is $((size / 1024 ** 2)) MiB, of $((quota / 1024 ** 2)) MiB" \
+        "that it may have"
       return 0
     fi
   done
@@ -80,7 +74,8 @@ end_nospace() { # end_nospace ADDRESS
   log "etcd has room again: alarm NOSPACE is ended, and takes writes"
 }
 
-# etcd ends a snapshot with the SHA-256 of what comes before. `snapshot status` does not look at it: a file that was cut off may well pass there.
+# etcd ends a snapshot with the SHA-256 of what comes before. `snapshot status` does not look at it: a file that was cut
+# off may well pass there.
 is_whole() { # is_whole FILE
   local is said
   is=$(head -c -32 "$1" | sha256sum)

@@ -1,8 +1,10 @@
 # shellcheck shell=bash
-# Which cluster an etcd is of: asked wherever a member is counted, joined, restarted beside or handed something, for an etcd that answers may be another one: one
-# whose data was lost, or was there before a restore. Only definitions; what sources it has etcdctl_at, and MEMBERS (words "name=address", all wanted members).
-# Three things tell: the cluster ID, which etcd itself has and never changes; the epoch, a number that each restore raises (a key in etcd; 1 where there is
-# none); the mark of this stack's cluster (a key too, which an empty cluster has not). The machine has written down of which cluster its member is, once that was proved.
+# Which cluster an etcd is of: asked wherever a member is counted, joined, restarted beside or handed something, for an
+# etcd that answers may be another one: one whose data was lost, or was there before a restore. Only definitions; what
+# sources it has etcdctl_at, and MEMBERS (words "name=address", all wanted members). Three things tell: the cluster ID,
+# which etcd itself has and never changes; the epoch, a number that each restore raises (a key in etcd; 1 where there is
+# none); the mark of this stack's cluster (a key too, which an empty cluster has not). The machine has written down of
+# which cluster its member is, once that was proved.
 EPOCH_KEY=/kube-ha/epoch
 MARK_KEY=/kube-ha/cluster
 CLUSTER_RECORD=$STATE/etcd.cluster # "ID EPOCH"; ID is - while a restore is under way
@@ -18,11 +20,14 @@ record_cluster() { # record_cluster ID EPOCH: before an etcd is started that wou
   sync "$CLUSTER_RECORD" "${CLUSTER_RECORD%/*}"
 }
 
-# identity_at ADDRESS: "ID EPOCH MARK" as the data of that member says, with a quorum behind it or not; MARK is ours, none or other. Nothing where it does not answer.
+# identity_at ADDRESS: "ID EPOCH MARK" as the data of that member says, with a quorum behind it or not; MARK is ours,
+# none or other. Nothing where it does not answer.
 identity_at() {
   local answer
-  answer=$(etcdctl_at "$1:2379" --command-timeout 3s --dial-timeout 2s get /kube-ha/ --prefix --consistency s -w fields 2>/dev/null) || return 0
-  awk -F' : ' -v epoch_key="\"$EPOCH_KEY\"" -v mark_key="\"$MARK_KEY\"" -v ours="\"kube-ha-cluster:$CLUSTER:$CLUSTER_ID;\"" '
+  answer=$(etcdctl_at "$1:2379" --command-timeout 3s --dial-timeout 2s get /kube-ha/ --prefix --consistency s \
+    -w fields 2>/dev/null) || return 0
+  awk -F' : ' -v epoch_key="\"$EPOCH_KEY\"" -v mark_key="\"$MARK_KEY\"" \
+    -v ours="\"kube-ha-cluster:$CLUSTER:$CLUSTER_ID;\"" '
     $1 == "\"ClusterID\"" && $2 ~ /^[0-9]+$/ && id == "" {id = $2}
     $1 == "\"Key\"" {key = $2}
     $1 == "\"Value\"" && key == epoch_key {gsub(/"/, "", $2); if ($2 ~ /^[0-9]+$/ && length($2) < 13) epoch = $2}
@@ -30,7 +35,8 @@ identity_at() {
     END {if (id != "") print id, (epoch == "" ? 1 : epoch), (mark == "" ? "none" : mark)}' <<<"$answer"
 }
 
-# identities [ADDRESS]: lines "address ID EPOCH MARK" of the wanted members that answer, but for ADDRESS; asked side by side.
+# identities [ADDRESS]: lines "address ID EPOCH MARK" of the wanted members that answer, but for ADDRESS; asked side by
+# side.
 identities() {
   local member address
   for member in $MEMBERS; do
@@ -41,8 +47,9 @@ identities() {
   wait
 }
 
-# our_cluster ROWS (lines of identities): "ID EPOCH" of the one that is ours: that of the highest epoch; where several have it the one that this machine wrote
-# down, else the only one that bears the mark, else that of most members. Nothing where that cannot be told, or is older than what was written down.
+# our_cluster ROWS (lines of identities): "ID EPOCH" of the one that is ours: that of the highest epoch; where several
+# have it the one that this machine wrote down, else the only one that bears the mark, else that of most members.
+# Nothing where that cannot be told, or is older than what was written down.
 our_cluster() {
   local id epoch
   read -r id epoch < <(cluster_recorded)
@@ -70,7 +77,8 @@ our_cluster() {
     }' <<<"$1"
 }
 
-# same_cluster ID ADDRESS: the etcd there is a member of that very cluster, and answers with a quorum behind it, whatever alarms there are.
+# same_cluster ID ADDRESS: the etcd there is a member of that very cluster, and answers with a quorum behind it,
+# whatever alarms there are.
 same_cluster() {
   local answer
   answer=$(etcdctl_at "$2:2379" --command-timeout 5s get "$MARK_KEY" --keys-only -w fields 2>/dev/null) || return 1

@@ -1,13 +1,28 @@
 # shellcheck shell=bash
-# Makes this machine a healthy, voting member of the cluster's etcd. A machine with data starts as the member it is; one without joins
-# the members that answer, as a learner, and is promoted when it has caught up; only the bootstrap member of a cluster that never was may found one.
-# Values: ADDRESS, MEMBERS (words "name=address", all wanted members), BOOTSTRAP (1: may found the cluster), BOOTSTRAP_UNTIL (in seconds since 1970; may be unset), ARTEFACTS, ARCH_DIR (folder in
-#   the tarball), ETCD_ENV, ETCD_UNIT; BACKUP_EVERY_H (hours between backups; 0: no timer), and what snapshot.sh takes (BACKUP_KEEP, BACKUP_DIRECTORY,
-#   BACKUP_ENCRYPT, and where there is an object store the values of that). Owns: units etcd and kube-ha-backup, /etc/kube-ha/etcd/*.env, /var/lib/kube-ha/etcd.
+# Makes this machine a healthy, voting member of the cluster's etcd. A machine with data starts as the member it is. One
+# without data joins the members that answer as a learner, and is promoted when it has caught up. Only the bootstrap
+# member of a cluster that never existed may bootstrap one.
+# Variables:
+#   ADDRESS             of this machine
+#   MEMBERS             words "name=address": all wanted members
+#   BOOTSTRAP           1: may bootstrap the cluster
+#   BOOTSTRAP_UNTIL     seconds since 1970; may be unset
+#   ARTEFACTS, ARCH_DIR lines "name url sha256", and the folder in the tarball
+#   ETCD_ENV, ETCD_UNIT texts of files
+#   ETCD_CA             hash of etcd's CAs, which it reads at a start; may be unset
+#   BACKUP_EVERY_H      hours between backups; 0: no timer
+#   BACKUP_KEEP, BACKUP_DIRECTORY, BACKUP_ENCRYPT: see snapshot.sh
+#   BACKUP_STORE, BACKUP_REGION, BACKUP_ACCESS_KEY, BACKUP_CA, BACKUP_PRUNE, BACKUP_PROXY: see object-store.sh; unset
+#                       where there is no object store
+# Changes: units etcd, kube-ha-etcd-guard and kube-ha-backup, /etc/kube-ha/etcd but for keys, /var/lib/kube-ha/etcd.
 DATA=$HOME_DIR/etcd
 PEER_URL=https://$ADDRESS:2380
 BOOTSTRAP_ENV=$ROOT/etc/kube-ha/etcd/bootstrap.env
 
+# shellcheck source=etcdctl.sh disable=SC2154 # here: the folder of run.sh
+source "$here/etcdctl.sh"
+# shellcheck source=downloads.sh disable=SC2154 # here: the folder of run.sh
+source "$here/downloads.sh"
 # shellcheck source=etcd-client.sh disable=SC2154 # run.sh says where
 source "$here/etcd-client.sh"
 # shellcheck source=etcd-identity.sh disable=SC2154
@@ -27,7 +42,8 @@ binaries() {
   install_archive etcd "$url" "$sum" /usr/local/bin 1 "$ARCH_DIR/etcd" "$ARCH_DIR/etcdctl" "$ARCH_DIR/etcdutl"
 }
 
-# etcd tells which minor version all members have reached: the data is of that version, and no older member can take part.
+# etcd tells which minor version all members have reached: the data is of that version, and no older member can take
+# part.
 refuse_older_etcd() {
   local is member wanted=${ARCH_DIR#etcd-v}
   wanted=${wanted%%-*}
@@ -36,11 +52,14 @@ refuse_older_etcd() {
     if [[ -n $is ]]; then break; fi
   done
   if [[ -z $is ]] || (($(minor_of "$wanted") >= $(minor_of "$is"))); then return; fi
-  die "all etcd members have reached ${is%.*}, and its data is nothing for $wanted" "set cluster.etcd to a version of ${is%.*} and run pulumi up; to go back, restore a snapshot of etcd from before the change"
+  die "all etcd members have reached ${is%.*}, and its data is nothing for $wanted" \
+    "set cluster.etcd to a version of ${is%.*} and run pulumi up; to go back, restore a snapshot of etcd from before" \
+    "the change"
 }
 cluster_version() { # cluster_version ADDRESS: empty where nothing answers, or nothing is decided yet
   local answer
-  answer=$(curl -fsS --max-time 3 --noproxy '*' --cacert /etc/kube-ha/etcd/ca.crt --cert /etc/kube-ha/etcd/client.crt --key /etc/kube-ha/etcd/client.key "https://$1:2379/version" 2>/dev/null) || return 0
+  answer=$(curl -fsS --max-time 3 --noproxy '*' --cacert /etc/kube-ha/etcd/ca.crt --cert /etc/kube-ha/etcd/client.crt \
+    --key /etc/kube-ha/etcd/client.key "https://$1:2379/version" 2>/dev/null) || return 0
   if [[ $answer =~ \"etcdcluster\":\"([0-9.]+)\" ]]; then printf '%s\n' "${BASH_REMATCH[1]}"; fi
 }
 
@@ -56,11 +75,19 @@ start_etcd() { # start_etcd FILE...
 prove_cluster() {
   local rows ours epoch is mark
   rows=$(identities)
-  read -r ours epoch < <(our_cluster "$rows") || die "which etcd is this cluster's cannot be told: $(told_clusters "$rows")" "stop etcd on the machines that are not (systemctl stop etcd), then run pulumi up again"
-  read -r is mark < <(awk -v address="$ADDRESS" '$1 == address {print $2, $4}' <<<"$rows") || die "etcd at $ADDRESS does not tell which cluster it is of"
-  [[ $is == "$ours" ]] || die "etcd here is of cluster $(printf %x "$is"), and this cluster is $(printf %x "$ours"): $(told_clusters "$rows")" "bring the members of that one back (journalctl -u etcd there), then run pulumi up again: this one joins it"
+  read -r ours epoch < <(our_cluster "$rows") ||
+    die "which etcd is this cluster's cannot be told: $(told_clusters "$rows")" \
+      "stop etcd on the machines that are not (systemctl stop etcd), then run pulumi up again"
+  read -r is mark < <(awk -v address="$ADDRESS" '$1 == address {print $2, $4}' <<<"$rows") ||
+    die "etcd at $ADDRESS does not tell which cluster it is of"
+  [[ $is == "$ours" ]] ||
+    die \
+      "etcd here is of cluster $(printf %x \
+        "$is"), and this cluster is $(printf %x "$ours"): $(told_clusters "$rows")" \
+      "bring the members of that one back (journalctl -u etcd there), then run pulumi up again: this one joins it"
   if [[ $mark == none ]]; then
-    etcdctl_at 127.0.0.1 put "$MARK_KEY" "kube-ha-cluster:$CLUSTER:$CLUSTER_ID;" >/dev/null || log "etcd takes no write: its cluster bears no mark yet"
+    etcdctl_at 127.0.0.1 put "$MARK_KEY" "kube-ha-cluster:$CLUSTER:$CLUSTER_ID;" >/dev/null ||
+      log "etcd takes no write: its cluster bears no mark yet"
   fi
   record_cluster "$ours" "$epoch"
 }
@@ -86,17 +113,17 @@ promote_once() {
   [[ $(status_field IsLearner) == false ]]
 }
 
-# A planned restart: the others have a quorum without this member, the API server beside it, which asks it alone, is out of service, and no
-# election is needed.
+# A planned restart: the others have a quorum without this member, the API server beside it, which asks it alone, is out
+# of service, and no election is needed.
 before_restart() {
-  local heir
-  heir=$(etcd_heir)
-  if [[ -z $heir ]]; then return; fi
+  local successor
+  successor=$(etcd_successor)
+  if [[ -z $successor ]]; then return; fi
   if [[ -f $MANIFESTS/kube-apiserver.yaml ]] && others_serve; then
     log "its API server drains first"
     drain_api_server
   fi
-  hand_over_etcd "$heir"
+  hand_over_etcd "$successor"
 }
 
 # What etcd-stopped.sh has put away, when this member had been removed.
@@ -107,15 +134,19 @@ recall_api_server() {
   rm -rf "$ASIDE.removed"
 }
 
-# What systemd asks before etcd starts, and by a timer. Sent by itself (a restore), this phase has no files beside it: those of the machine stay.
+# What systemd asks before etcd starts, and by a timer. Sent by itself (a restore), this phase has no files beside it:
+# those of the machine stay.
 guard() {
-  local name lib=$ROOT/usr/local/lib/kube-ha units=("$ROOT/etc/systemd/system/kube-ha-etcd-guard.service" "$ROOT/etc/systemd/system/kube-ha-etcd-guard.timer")
-  for name in etcd-client etcd-identity etcd-stopped etcd-guard; do
+  local name lib=$ROOT/usr/local/lib/kube-ha \
+    units=("$ROOT/etc/systemd/system/kube-ha-etcd-guard.service" "$ROOT/etc/systemd/system/kube-ha-etcd-guard.timer")
+  for name in etcdctl etcd-client etcd-identity etcd-stopped etcd-guard; do
     if [[ -f ${here:-}/$name.sh ]]; then put 644 "$lib/$name.sh" <"$here/$name.sh"; fi
   done
-  # The unit and settings of a version before it know none, and stay as they are together; with the next pulumi up they do.
+  # The unit and settings of a version before it know none, and stay as they are together; with the next pulumi up they
+  # do.
   if [[ ! -f $lib/etcd-guard.sh ]]; then return; fi
-  printf 'NODE=%q\nADDRESS=%q\nMEMBERS=%q\nCLUSTER=%q\nCLUSTER_ID=%q\n' "$NODE" "$ADDRESS" "$MEMBERS" "$CLUSTER" "$CLUSTER_ID" | put 600 "$PKI/guard.values"
+  printf 'NODE=%q\nADDRESS=%q\nMEMBERS=%q\nCLUSTER=%q\nCLUSTER_ID=%q\n' "$NODE" "$ADDRESS" "$MEMBERS" "$CLUSTER" \
+    "$CLUSTER_ID" | put 600 "$PKI/guard.values"
   put 600 "$PKI/etcd.env" <<<"$ETCD_ENV"
   put 644 "$ROOT/etc/systemd/system/etcd.service" <<<"$ETCD_UNIT"
   put 644 "${units[0]}" <<<"[Unit]
@@ -140,14 +171,17 @@ WantedBy=timers.target"
 }
 
 watch_etcd() {
-  local units=("$ROOT/etc/systemd/system/kube-ha-etcd-guard.service" "$ROOT/etc/systemd/system/kube-ha-etcd-guard.timer")
+  local units=("$ROOT/etc/systemd/system/kube-ha-etcd-guard.service"
+    "$ROOT/etc/systemd/system/kube-ha-etcd-guard.timer")
   if [[ -f ${units[1]} ]]; then settle restart kube-ha-etcd-guard.timer "${units[@]}"; fi
 }
 
-# The timer of backups runs on every member, and the leader's does the work (snapshot.sh). Nothing about it restarts etcd.
+# The timer of backups runs on every member, and the leader's does the work (snapshot.sh). Nothing about it restarts
+# etcd.
 backups() {
   if [[ -z ${BACKUP_EVERY_H:-} ]]; then return; fi # the founding run does not know it, the one after it does
-  local units=("$ROOT/etc/systemd/system/kube-ha-backup.service" "$ROOT/etc/systemd/system/kube-ha-backup.timer") at="00/$BACKUP_EVERY_H"
+  local units=("$ROOT/etc/systemd/system/kube-ha-backup.service" "$ROOT/etc/systemd/system/kube-ha-backup.timer") \
+  at="00/$BACKUP_EVERY_H"
   if [[ $BACKUP_EVERY_H == 24 ]]; then at=00; fi
   if [[ -z ${BACKUP_STORE:-} ]]; then forget_store; fi
   if [[ $BACKUP_EVERY_H == 0 ]]; then
@@ -160,8 +194,11 @@ backups() {
     return
   fi
   {
-    printf 'NODE=%q\nCLUSTER=%q\nCLUSTER_ID=%q\nCONTAINER=%q\nINCARNATION=%q\nSCRIPT_SUM=kept\nREASON=schedule\nADDRESS=%q\nMEMBERS=%q\nBACKUP_KEEP=%q\nBACKUP_DIRECTORY=%q\nBACKUP_ENCRYPT=%q\n' \
-      "$NODE" "$CLUSTER" "$CLUSTER_ID" "$CONTAINER" "${INCARNATION:-1}" "$ADDRESS" "$MEMBERS" "$BACKUP_KEEP" "$BACKUP_DIRECTORY" "$BACKUP_ENCRYPT"
+    printf 'NODE=%q\nCLUSTER=%q\nCLUSTER_ID=%q\nCONTAINER=%q\nINCARNATION=%q\n' \
+      "$NODE" "$CLUSTER" "$CLUSTER_ID" "$CONTAINER" "${INCARNATION:-1}"
+    printf 'SCRIPT_SUM=kept\nREASON=schedule\nADDRESS=%q\nMEMBERS=%q\n' "$ADDRESS" "$MEMBERS"
+    printf 'BACKUP_KEEP=%q\nBACKUP_DIRECTORY=%q\nBACKUP_ENCRYPT=%q\n' \
+      "$BACKUP_KEEP" "$BACKUP_DIRECTORY" "$BACKUP_ENCRYPT"
     store_values
     printf '# end\n'
   } | put 600 "$ROOT/etc/kube-ha/etcd/backup.values"

@@ -1,12 +1,23 @@
 # shellcheck shell=bash
-# Proves what a user means by "the cluster works", and changes nothing that stays: API, scheduler and controllers, a pod on every node reached from
-# every node, Service, NodePort, DNS. Runs on a master, last of all; `make verify` runs it at any time.
-# Values: PLAN (hash of the whole plan; makes every change pass through here), NODES (how many), MANIFEST (test objects), NETWORK (1: plugin is ours),
-#   NAMESPACE, NAME, PORT (of the test pods and their Service), DNS_DOMAIN, REACH (how many neighbours each node tries; all when there are fewer nodes), DEPLOYMENTS (words "namespace/kind/name" that must be rolled out),
-#   DOORS (words "host:port" by which clients outside reach the API; may be empty), API_NAME, API_ADDRESSES (a name that only machines of the network
-#   know, and the addresses that it may lead to; may be empty),
-#   CLOUD_CONTROLLER (external: one has to initialise every node; may be unset),
-#   SERVING_CERTIFICATES (of kubelets: self-signed, issued, verified), APPLIED (what every node announces; given at the end of an update, not by hand).
+# Acceptance check: proves what a user means by "the cluster works", and leaves nothing behind. It covers API, scheduler
+# and controllers, a pod on every node reached from every node, Service, NodePort and DNS. Runs last, on a control plane
+# node; `make verify` runs it at any time.
+# Variables:
+#   PLAN                hash of the plan: every change passes through here
+#   NODES               how many
+#   MANIFEST            test objects
+#   NETWORK             1: kube-ha installs the network plugin
+#   NAMESPACE, NAME, PORT: of the test pods and their Service
+#   DNS_DOMAIN          of the cluster
+#   REACH               how many neighbours each node tries; all where there are fewer nodes
+#   DEPLOYMENTS         words "namespace/kind/name" that must be rolled out
+#   DOORS               words "host:port": endpoints of clients outside; may be empty
+#   API_NAME, API_ADDRESSES: a name that only machines of the network can look up, and the addresses that it may resolve
+#                       to; may be unset
+#   CLOUD_CONTROLLER    external: one has to initialise every node; may be unset
+#   SERVING_CERTIFICATES: of kubelets: self-signed, issued or verified
+#   APPLIED             hash that every node announces; set at the end of an update, not by hand
+# Changes: nothing.
 # shellcheck source=kubelets.sh disable=SC2154 # here: the folder of run.sh
 source "$here/kubelets.sh"
 # shellcheck source=cluster-reader.sh
@@ -17,9 +28,12 @@ SOCKET=/run/kube-ha-gate.sock
 
 cleanup() {
   rm -f "$SOCKET"
-  kubectl_admin -n default delete configmap "kube-ha-gate-$$" --ignore-not-found --wait=false >/dev/null 2>&1 || true # as below
-  kubectl_admin delete namespace "$NAMESPACE" --ignore-not-found --wait=false >/dev/null 2>&1 || true                 # on the way out: the verdict stands
-  if [[ -n ${proxy_pid:-} ]]; then kill "$proxy_pid" 2>/dev/null || true; fi                                          # it may be gone already
+  # as below
+  kubectl_admin -n default delete configmap "kube-ha-gate-$$" --ignore-not-found --wait=false >/dev/null 2>&1 || true
+  # on exit: the verdict stands
+  kubectl_admin delete namespace "$NAMESPACE" --ignore-not-found --wait=false >/dev/null 2>&1 || true
+  # it may be gone already
+  if [[ -n ${proxy_pid:-} ]]; then kill "$proxy_pid" 2>/dev/null || true; fi
 }
 
 check_api() {
@@ -28,7 +42,8 @@ check_api() {
   kubectl_admin -n default create configmap "kube-ha-gate-$$" --from-literal=a=b >/dev/null
   # Into a variable, not into grep -q: that ends at the first match, and kubectl would die of the closed pipe.
   listed=$(kubectl_admin -n default get configmaps -o name)
-  [[ $'\n'$listed$'\n' == *$'\n'"configmap/kube-ha-gate-$$"$'\n'* ]] || die "an object just created is not in the list" "look at kube-apiserver and etcd"
+  [[ $'\n'$listed$'\n' == *$'\n'"configmap/kube-ha-gate-$$"$'\n'* ]] ||
+    die "an object just created is not in the list" "look at kube-apiserver and etcd"
   kubectl_admin -n default delete configmap "kube-ha-gate-$$" --wait=false >/dev/null
 }
 
@@ -40,8 +55,10 @@ rolled_out() {
   limit=$(for_nodes 230)
   for object in $DEPLOYMENTS; do
     namespace=${object%%/*} name=${object#*/}
-    timeout "$((limit + 10))" kubectl --kubeconfig /etc/kubernetes/admin.conf -n "$namespace" rollout status "$name" --timeout "${limit}s" >"$STATE/gate.log" 2>&1 ||
-      die "$name in namespace $namespace is not rolled out: $(tail -n 2 "$STATE/gate.log")" "kubectl -n $namespace describe pods; kubectl -n $namespace logs $name"
+    timeout "$((limit + 10))" kubectl --kubeconfig /etc/kubernetes/admin.conf -n "$namespace" rollout status "$name" \
+      --timeout "${limit}s" >"$STATE/gate.log" 2>&1 ||
+      die "$name in namespace $namespace is not rolled out: $(tail -n 2 "$STATE/gate.log")" \
+        "kubectl -n $namespace describe pods; kubectl -n $namespace logs $name"
   done
 }
 
@@ -50,7 +67,9 @@ rolled_out() {
 test_pods() {
   local rows
   rows=$(kubectl_admin -n "$NAMESPACE" get pods -l "app=$NAME" --field-selector status.phase=Running -o json)
-  jq -r --arg ours "$OURS" "$CLEAN"'($ours | split("\n")) as $ours | .items[] | [(.spec.nodeName, .metadata.name | only("[a-z0-9]([a-z0-9.-]*[a-z0-9])?")), (.status.podIP, .status.hostIP | ipv4)]
+  jq -r --arg ours "$OURS" "$CLEAN"'($ours | split("\n")) as $ours | .items[]
+    | [(.spec.nodeName, .metadata.name | only("[a-z0-9]([a-z0-9.-]*[a-z0-9])?")),
+    (.status.podIP, .status.hostIP | ipv4)]
     | select(index("") == null and (.[0] as $node | $ours | index($node) != null)) | join(" ")' <<<"$rows" | sort
 }
 all_pods_run() { [[ $(test_pods | wc -l) == "$NODES" ]] || {
@@ -59,8 +78,9 @@ all_pods_run() { [[ $(test_pods | wc -l) == "$NODES" ]] || {
 }; }
 
 dial() { # dial POD WHAT HOST PORT: from that pod to that address
-  local answer
-  answer=$(curl -sS --max-time 12 --unix-socket "$SOCKET" "http://localhost/api/v1/namespaces/$NAMESPACE/pods/$1:$PORT/proxy/dial?host=$3&port=$4&protocol=http&request=hostname&tries=1" 2>&1)
+  local answer proxy=http://localhost/api/v1/namespaces/$NAMESPACE/pods/$1:$PORT/proxy
+  answer=$(curl -sS --max-time 12 --unix-socket "$SOCKET" \
+    "$proxy/dial?host=$3&port=$4&protocol=http&request=hostname&tries=1" 2>&1)
   [[ $answer == *'"responses":["'* ]] || {
     printf '%s -> %s (%s:%s): %s\n' "$1" "$2" "$3" "$4" "${answer:0:200}"
     return 1
@@ -111,19 +131,21 @@ dial_all() {
 check_doors() {
   local door
   for door in ${DOORS:-}; do
-    wait_for 60 "API ready at $door" curl -fsS --noproxy '*' --max-time 10 --cacert /etc/kubernetes/pki/ca.crt -o /dev/null "https://$door/readyz"
+    wait_for 60 "API ready at $door" curl -fsS --noproxy '*' --max-time 10 --cacert /etc/kubernetes/pki/ca.crt \
+      -o /dev/null "https://$door/readyz"
   done
   if [[ -n ${DOORS:-} ]]; then log "the API answers at $DOORS"; fi
 }
 
 check_name() {
   # shellcheck disable=SC2034 # read by die
-  local HINT="see that the private zone of that name belongs to this machine's network, and that the network's own resolver is asked: resolvectl status; getent ahostsv4 ${API_NAME:-}"
-  if [[ -n ${API_NAME:-} ]]; then wait_for 120 "$API_NAME leading to $API_ADDRESSES" leads_there; fi
+  local HINT="see that the private zone of that name belongs to this machine's network, and that the network's own"
+  HINT+=" resolver is asked: resolvectl status; getent ahostsv4 ${API_NAME:-}"
+  if [[ -n ${API_NAME:-} ]]; then wait_for 120 "$API_NAME pointing to $API_ADDRESSES" leads_there; fi
 }
 
 # A master that has just come may not be among its addresses yet; one that has gone must not.
-leads_there() { # API_NAME leads to some of API_ADDRESSES, and nowhere else
+leads_there() { # API_NAME points to some of API_ADDRESSES, and nowhere else
   local found address
   found=$(timeout 10 getent ahostsv4 "$API_NAME" | awk '{ print $1 }' | sort -u)
   if [[ -z $found ]]; then
@@ -132,21 +154,25 @@ leads_there() { # API_NAME leads to some of API_ADDRESSES, and nowhere else
   fi
   for address in $found; do
     if [[ " $API_ADDRESSES " != *" $address "* ]]; then
-      printf 'it leads to %s too, where no client belongs\n' "$address"
+      printf 'it points to %s too, where no client belongs\n' "$address"
       return 1
     fi
   done
 }
 
-# What kubelets serve with, and that API servers take it: logs, exec and port-forward need it. Those that have joined just now may still wait for it.
+# What kubelets serve with, and that API servers take it: logs, exec and port-forward need it. Those that have joined
+# just now may still wait for it.
 check_kubelets() {
   # shellcheck disable=SC2034 # read by die
-  local HINT="on each master journalctl -u kube-ha-approver says which requests it does not approve, and why; kubectl get csr; journalctl -u kubelet on the node; then run pulumi up again"
+  local HINT="on each master journalctl -u kube-ha-approver says which requests it does not approve, and why;"
+  HINT+=" kubectl get csr; journalctl -u kubelet on the node; then run pulumi up again"
   if [[ ${SERVING_CERTIFICATES:-self-signed} == self-signed ]]; then return; fi
-  openssl x509 -in /etc/kubernetes/pki/ca.crt >"$STATE/kubelets.ca" # the one that signs: what another one signed would not outlive it
+  # the one that signs: what another one signed would not outlive it
+  openssl x509 -in /etc/kubernetes/pki/ca.crt >"$STATE/kubelets.ca"
   wait_for "$(for_nodes 150)" "a serving certificate of the cluster's CA on every kubelet" kubelets_known
   if [[ $SERVING_CERTIFICATES == verified ]]; then
-    wait_for "$(for_nodes 60)" "every kubelet answering through an API server that checks its certificate" kubelets_served
+    wait_for "$(for_nodes 60)" "every kubelet answering through an API server that checks its certificate" \
+      kubelets_served
     wait_for 60 "the kubelet of $NODE answering through every API server" every_api_server_asks
   fi
   log "kubelets serve with certificates of the cluster's CA ($SERVING_CERTIFICATES)"
@@ -156,23 +182,31 @@ kubelets_known() {
   found=$(unknown_kubelets "$STATE/kubelets.ca" "$OURS")
   if [[ -z $found ]]; then return; fi
   waiting=$(kubectl_admin get csr --field-selector spec.signerName=kubernetes.io/kubelet-serving -o json |
-    jq -r "$CLEAN"'[.items[] | select((.status.conditions // []) == []) | "\(.metadata.name | said(60)) of \(.spec.username | said(80))"] | .[0:5] | join(", ")') || waiting=unknown
-  printf '%d without: %s; requests that wait: %s\n' "$(wc -l <<<"$found")" "$(head -n 5 <<<"$found" | paste -sd';')" "$(cut -c 1-300 <<<"${waiting:-none}")"
+    jq -r "$CLEAN"'[.items[] | select((.status.conditions // []) == [])
+      | "\(.metadata.name | said(60)) of \(.spec.username | said(80))"] | .[0:5] | join(", ")') || waiting=unknown
+  printf '%d without: %s; requests that wait: %s\n' "$(wc -l <<<"$found")" "$(head -n 5 <<<"$found" | paste -sd';')" \
+    "$(cut -c 1-300 <<<"${waiting:-none}")"
   return 1
 }
 kubelets_served() {
   local names silent
   names=$(read_nodes | of_names "$OURS") || return 1
-  awk 'NF {print "url = \"http://localhost/api/v1/nodes/" $1 "/proxy/healthz\"\noutput = /dev/null"}' <<<"$names" >"$STATE/kubelets.urls"
-  timeout 300 curl -sS --globoff --parallel --parallel-max 20 --max-time 15 --unix-socket "$SOCKET" -w '%{http_code} %{url_effective}\n' -K "$STATE/kubelets.urls" >"$STATE/kubelets.answers" 2>/dev/null || true # who is not among those that answered is asked for again
-  silent=$(comm -23 <(sed -n 's/^url = "\(.*\)"$/\1/p' "$STATE/kubelets.urls" | sort) <(awk '$1 == 200 {print $2}' "$STATE/kubelets.answers" | sort))
+  awk 'NF {print "url = \"http://localhost/api/v1/nodes/" $1 "/proxy/healthz\"\noutput = /dev/null"}' \
+    <<<"$names" >"$STATE/kubelets.urls"
+  # who is not among those that answered is asked for again
+  timeout 300 curl -sS --globoff --parallel --parallel-max 20 --max-time 15 --unix-socket "$SOCKET" \
+    -w '%{http_code} %{url_effective}\n' -K "$STATE/kubelets.urls" >"$STATE/kubelets.answers" 2>/dev/null || true
+  silent=$(comm -23 <(sed -n 's/^url = "\(.*\)"$/\1/p' "$STATE/kubelets.urls" | sort) \
+    <(awk '$1 == 200 {print $2}' "$STATE/kubelets.answers" | sort))
   if [[ -z $silent ]]; then return; fi
-  printf '%d of %d do not, one says: %s\n' "$(wc -l <<<"$silent")" "$(wc -l <<<"$names")" "$(curl -sS --max-time 15 --unix-socket "$SOCKET" "${silent%%$'\n'*}" 2>&1 | tr '\n' ' ' | cut -c 1-300)"
+  printf '%d of %d do not, one says: %s\n' "$(wc -l <<<"$silent")" "$(wc -l <<<"$names")" \
+    "$(curl -sS --max-time 15 --unix-socket "$SOCKET" "${silent%%$'\n'*}" 2>&1 | tr '\n' ' ' | cut -c 1-300)"
   return 1
 }
 every_api_server_asks() {
   local masters address
-  masters=$(kubectl_admin -n default get endpointslices.discovery.k8s.io kubernetes -o 'jsonpath={range .endpoints[*]}{range .addresses[*]}{@}{"\n"}{end}{end}') || return 1
+  masters=$(kubectl_admin -n default get endpointslices.discovery.k8s.io kubernetes \
+    -o 'jsonpath={range .endpoints[*]}{range .addresses[*]}{@}{"\n"}{end}{end}') || return 1
   for address in $masters; do
     kubectl_admin --server "https://$address:6443" get --raw "/api/v1/nodes/$NODE/proxy/healthz" >/dev/null || return 1
   done
@@ -181,7 +215,8 @@ every_api_server_asks() {
 # Until then no pod is placed on a new node, CoreDNS neither.
 check_initialized() {
   # shellcheck disable=SC2034 # read by die
-  local HINT="see that the add-on with the cloud controller manager runs (kubectl get pods -A -o wide), tolerates this taint, runs with hostNetwork and may ask the cloud (its log); then run pulumi up again"
+  local HINT="see that the add-on with the cloud controller manager runs (kubectl get pods -A -o wide), tolerates this"
+  HINT+=" taint, runs with hostNetwork and may ask the cloud (its log); then run pulumi up again"
   if [[ ${CLOUD_CONTROLLER:-} != external ]]; then return; fi
   wait_for 240 "every node initialised by a cloud controller manager" all_initialized
 }
@@ -197,13 +232,17 @@ all_initialized() {
 machine_ids() {
   local rows twice
   rows=$(read_nodes machine)
-  twice=$(awk -F'|' '$2 != "" {of[$2] = of[$2] " " $1; count[$2]++} END {for (id in of) if (count[id] > 1) print id ":" of[id]}' <<<"$rows")
-  [[ -z $twice ]] || die "nodes share the machine-id $(head -n 5 <<<"$twice" | paste -sd';')" "they were cloned: on one of them rm /etc/machine-id, systemd-machine-id-setup, reboot"
+  twice=$(awk -F'|' '$2 != "" {of[$2] = of[$2] " " $1; count[$2]++}
+    END {for (id in of) if (count[id] > 1) print id ":" of[id]}' <<<"$rows")
+  [[ -z $twice ]] ||
+    die "nodes share the machine-id $(head -n 5 <<<"$twice" | paste -sd';')" \
+      "they were cloned: on one of them rm /etc/machine-id, systemd-machine-id-setup, reboot"
 }
 
 main() {
   # shellcheck disable=SC2034 # read by die
-  HINT="kubectl get nodes; kubectl get pods -A -o wide; journalctl -b -u kubelet -u containerd on the machine that is named"
+  HINT="kubectl get nodes; kubectl get pods -A -o wide;"
+  HINT+=" journalctl -b -u kubelet -u containerd on the machine that is named"
   own
   trap cleanup EXIT
   wait_for 60 "API ready" kubectl_admin get --raw /readyz
@@ -227,7 +266,9 @@ main() {
     check_network
   fi
   # The update has come to its end; what retire.sh noted for another try of it says nothing about the next one.
-  if [[ -n ${APPLIED:-} ]]; then kubectl_admin -n kube-system delete configmap kube-ha-incarnations --ignore-not-found >/dev/null; fi
+  if [[ -n ${APPLIED:-} ]]; then
+    kubectl_admin -n kube-system delete configmap kube-ha-incarnations --ignore-not-found >/dev/null
+  fi
   log "the cluster works: $NODES nodes"
 }
 no_namespace() { [[ -z $(kubectl_admin get namespace "$NAMESPACE" --ignore-not-found -o name) ]]; }

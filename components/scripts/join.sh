@@ -1,6 +1,10 @@
 # shellcheck shell=bash
-# Makes this machine a node of the cluster, once. Its stdin is secret (a bootstrap token that lives some hours); what may change later is node.sh's.
-# Values: KUBEADM_CONFIG (JoinConfiguration, discovery by file), DISCOVERY (kubeconfig with the token). Owns: /etc/kubernetes/kubelet.conf.
+# Makes this machine a node of the cluster, once. Its stdin is secret (a bootstrap token that lives some hours); what
+# may change later is node.sh's.
+# Variables: KUBEADM_CONFIG (JoinConfiguration, discovery by file), DISCOVERY (kubeconfig with the token). Owns:
+#   /etc/kubernetes/kubelet.conf.
+# shellcheck source=kubelet.sh disable=SC2154 # here: the folder of run.sh
+source "$here/kubelet.sh"
 join_cluster() {
   local end=$((SECONDS + 120))
   put 600 "$ROOT/etc/kube-ha/join.yaml" <<<"$KUBEADM_CONFIG"
@@ -11,7 +15,9 @@ join_cluster() {
     # A machine that died while it joined, or came back as a new one: the cluster takes it for alive for another 50 s.
     if ! grep -q 'status "Ready" already exists' "$STATE/kubeadm.log" || ((SECONDS >= end)); then
       rm -f "$ROOT/etc/kubernetes/discovery.conf"
-      die "kubeadm join: $(grep -v '^\[' "$STATE/kubeadm.log" | tail -n 8)" "see $STATE/kubeadm.log and journalctl -u kubelet on $NODE, and on a master journalctl -u kube-ha-approver, which lets it in; then run pulumi up again"
+      die "kubeadm join: $(grep -v '^\[' "$STATE/kubeadm.log" | tail -n 8)" \
+        "see $STATE/kubeadm.log and journalctl -u kubelet on $NODE, and on a master journalctl -u kube-ha-approver," \
+        "which lets it in; then run pulumi up again"
     fi
     sleep 5
   done
@@ -22,13 +28,16 @@ join_cluster() {
 # What a run that died may have left, or a life before; the kubelet has no identity that counts, so nothing is lost.
 clear_away() {
   systemctl stop kubelet
-  rm -f "$ROOT"/etc/kubernetes/{bootstrap-kubelet.conf,kubelet.conf,pki/ca.crt} "$ROOT"/var/lib/kubelet/pki/kubelet-{client,server}*
+  rm -f "$ROOT"/etc/kubernetes/{bootstrap-kubelet.conf,kubelet.conf,pki/ca.crt} \
+    "$ROOT"/var/lib/kubelet/pki/kubelet-{client,server}*
 }
 
-# A certificate that ran out while the machine was away, say.
+# A certificate that ran out while the machine was unavailable, say.
 identity_refused() {
   local answer
-  answer=$(curl -s --max-time 10 --noproxy '*' --cacert "$CLUSTER_CA" --cert "$IDENTITY" -o /dev/null -w '%{http_code}' "https://127.0.0.1:3446/api/v1/nodes/$NODE" || true) # an API that is away says nothing
+  # an API that is unavailable says nothing
+  answer=$(curl -s --max-time 10 --noproxy '*' --cacert "$CLUSTER_CA" --cert "$IDENTITY" -o /dev/null \
+    -w '%{http_code}' "https://127.0.0.1:3446/api/v1/nodes/$NODE" || true)
   [[ $answer == 401 ]]
 }
 

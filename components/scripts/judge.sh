@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2034 # approve.sh reads and sets what stands here, and this what that sets
-# By what certificate requests are judged: only definitions, and nothing is asked of anybody but is_alive, which approve.sh has. Installed by phase master
-# in front of approve.sh.
+# By what certificate requests are judged: only definitions, and nothing is asked of anybody but is_alive, which
+# approve.sh has. Installed by phase master in front of approve.sh.
 SERVING_SIGNER=kubernetes.io/kubelet-serving
 JOINING_SIGNER=kubernetes.io/kube-apiserver-client-kubelet
 declare -A address_of=() # by name, 8 hexadecimal digits
@@ -9,8 +9,8 @@ declare -A joins=()      # by name, who joins now
 joiner=""                # the user that their token makes them
 domain=""                # of the names that AWS's cloud controller manager gives nodes: ip-10-0-0-7.DOMAIN
 
-# expand_addresses: lines "name digits" of the table. Lines of that: "a-[1-3],a-[7-9/2] 10.0.0.10+" (the number at the end of the name is added),
-# "a-[1-3] 10.0:000b000c000d" (4 digits for each name, in their order) or "name 10.0.0.7".
+# expand_addresses: lines "name digits" of the table. Lines of that: "a-[1-3],a-[7-9/2] 10.0.0.10+" (the number at the
+# end of the name is added), "a-[1-3] 10.0:000b000c000d" (4 digits for each name, in their order) or "name 10.0.0.7".
 expand_addresses() {
   awk '
     function hex(address, part) {
@@ -45,7 +45,8 @@ expand_addresses() {
     }'
 }
 
-# What stands in a request, as bytes in hexadecimal digits (DER, X.690). Both set made: to the bytes of a text, or to a value with what it was as content.
+# What is in a request, as bytes in hexadecimal digits (DER, X.690). Both set made: to the bytes of a text, or to a
+# value with what it was as content.
 hex() {
   local i digits=""
   made=""
@@ -58,7 +59,13 @@ wrap() { # wrap TAG...: from the inside out
   local tag size
   for tag in "$@"; do
     size=$((${#made} / 2))
-    if ((size < 128)); then printf -v size '%02x' "$size"; elif ((size < 256)); then printf -v size '81%02x' "$size"; else printf -v size '82%04x' "$size"; fi
+    if ((size < 128)); then
+      printf -v size '%02x' "$size"
+    elif ((size < 256)); then
+      printf -v size '81%02x' "$size"
+    else
+      printf -v size '82%04x' "$size"
+    fi
     made=$tag$size$made
   done
 }
@@ -86,9 +93,10 @@ read_der() {
   ((${#content} == 2 * size))
 }
 
-# is_wanted DIGITS NAME [ADDRESS DNS-NAME]: the request is, byte for byte but for key and signature, what that node's kubelet asks for: this subject, this
-# one DNS name and this one address, in this order, and nothing else; without them, a subject alone. Nothing has to be understood of what anybody else may
-# have put into it.
+# is_wanted DIGITS NAME [ADDRESS DNS-NAME]: the request is, byte for byte but for key and signature, what that node's
+# kubelet asks for: this subject, this
+# one DNS name and this one address, in this order, and nothing else; without them, a subject alone. Nothing has to be
+# understood of what anybody else may have put into it.
 is_wanted() {
   local tag content rest made subject names=a000 body
   attribute 55040a system:nodes
@@ -131,12 +139,14 @@ node_of() {
   [[ $text =~ ^[a-z0-9][a-z0-9.-]*$ ]] && printf '%s\n' "$text"
 }
 
-# der_of BASE64-OF-PEM: exactly one request and nothing around it, for others may read another block of a text than the API does.
+PEM_REQUEST=$'^-----BEGIN CERTIFICATE REQUEST-----\n([A-Za-z0-9+/=\n]+)\n-----END CERTIFICATE REQUEST-----\n*$'
+# der_of BASE64-OF-PEM: exactly one request and nothing around it, for others may read another block of a text than the
+# API does.
 der_of() {
   local pem
   pem=$(base64 -d <<<"$1" 2>/dev/null | tr -d '\000\r' && echo .) || return 1
   pem=${pem%.}
-  [[ $pem =~ ^-----BEGIN\ CERTIFICATE\ REQUEST-----$'\n'([A-Za-z0-9+/=$'\n']+)$'\n'-----END\ CERTIFICATE\ REQUEST-----$'\n'*$ ]] || return 1
+  [[ $pem =~ $PEM_REQUEST ]] || return 1
   base64 -d <<<"${BASH_REMATCH[1]}" 2>/dev/null | od -An -v -tx1 | tr -d ' \n'
 }
 
@@ -154,7 +164,7 @@ judge() {
 judge_serving() { # judge_serving USER GROUP USAGES DIGITS REQUEST
   local node=${1#system:node:} address
   if [[ $2 != nodes || ! $1 =~ ^system:node:[a-z0-9.-]+$ ]]; then
-    echo "asked for by somebody who is no node"
+    echo "asked for by somebody who is not a node"
     return
   fi
   address=${address_of[$node]:-}
@@ -162,8 +172,10 @@ judge_serving() { # judge_serving USER GROUP USAGES DIGITS REQUEST
     echo "for another use than serving: $3"
   elif [[ -z $address ]]; then
     echo "the stack's config has no such node in the cluster (ConfigMap kube-system/kube-ha-addresses)"
-  elif ! is_wanted "$4" "$node" "$address" "$node" && { [[ -z $domain ]] || ! is_wanted "$4" "$node" "$address" "$(cloud_name "$address")"; }; then
-    printf 'asks for other names than %s and %d.%d.%d.%d: %s\n' "$node" "0x${address:0:2}" "0x${address:2:2}" "0x${address:4:2}" "0x${address:6:2}" "$(asked_for "$5")"
+  elif ! is_wanted "$4" "$node" "$address" "$node" &&
+    { [[ -z $domain ]] || ! is_wanted "$4" "$node" "$address" "$(cloud_name "$address")"; }; then
+    printf 'asks for other names than %s and %d.%d.%d.%d: %s\n' "$node" "0x${address:0:2}" "0x${address:2:2}" \
+      "0x${address:4:2}" "0x${address:6:2}" "$(asked_for "$5")"
   fi
 }
 judge_joining() { # judge_joining USER GROUP USAGES DIGITS REQUEST
@@ -175,7 +187,8 @@ judge_joining() { # judge_joining USER GROUP USAGES DIGITS REQUEST
   elif ! node=$(node_of "$4") || ! is_wanted "$4" "$node"; then
     echo "asks for something else than a node's identity: $(asked_for "$5")"
   elif [[ -z ${joins[$node]:-} ]]; then
-    echo "$node does not join now (ConfigMap kube-system/kube-ha-joining); to approve it by hand: kubectl certificate approve"
+    echo "$node does not join now (ConfigMap kube-system/kube-ha-joining);" \
+      "to approve it by hand: kubectl certificate approve"
   else
     is_alive "$node"
   fi
@@ -184,6 +197,7 @@ cloud_name() { printf 'ip-%d-%d-%d-%d.%s' "0x${1:0:2}" "0x${1:2:2}" "0x${1:4:2}"
 # For people alone.
 asked_for() {
   local text
-  text=$(base64 -d <<<"$1" 2>/dev/null | timeout 5 openssl req -noout -text 2>/dev/null | tr -cd '[:print:]\n' | awk '/Subject:|DNS:|IP Address:|URI:|email:/ {$1 = $1; printf "%s%s", sep, $0; sep = "; "}' | cut -c 1-200)
+  text=$(base64 -d <<<"$1" 2>/dev/null | timeout 5 openssl req -noout -text 2>/dev/null | tr -cd '[:print:]\n' |
+    awk '/Subject:|DNS:|IP Address:|URI:|email:/ {$1 = $1; printf "%s%s", sep, $0; sep = "; "}' | cut -c 1-200)
   printf '%s' "${text:-no names}"
 }

@@ -6,5 +6,7 @@ DROPIN=$ROOT/etc/systemd/system/keepalived.service.d/kube-ha.conf
 
 validated() { # validated FILE: keepalived itself takes it for right; a running one would end over an error
   local answer
-  answer=$(keepalived -t -f "$1" 2>&1) || die "keepalived refuses its new configuration, the running one stays: $(tail -n 3 <<<"$answer")" "report this configuration: $1"
+  answer=$(keepalived -t -f "$1" 2>&1) ||
+    die "keepalived refuses its new configuration, the running one stays: $(tail -n 3 <<<"$answer")" \
+      "report this configuration: $1"
 }

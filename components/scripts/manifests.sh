@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # Makes the cluster hold the objects of one add-on of the user's. Runs on a master.
-# Values: NAME, FILES (lines "file sha256 path": file as it was copied beside the folder of the scripts, path as the stack's config has it), OBJECTS (lines
-#   "kind namespace name ...": what is in the files, in their order).
-# What it holds is listed in a ConfigMap of the cluster (addon-list.sh); objects that left are deleted by phase nodes, once all add-ons are applied.
+# Variables: NAME, FILES (lines "file sha256 path": file as it was copied beside the folder of the scripts, path as the
+#   stack's config has it), OBJECTS (lines "kind namespace name ...": what is in the files, in their order).
+# What it holds is listed in a ConfigMap of the cluster (addon-list.sh); objects that left are deleted by phase nodes,
+# once all add-ons are applied.
 # shellcheck source=cluster-reader.sh disable=SC2154 # here: the folder of run.sh
 source "$here/cluster-reader.sh"
 # shellcheck source=addon-list.sh disable=SC2154 # here: the folder of run.sh
@@ -13,21 +14,28 @@ APPLY_S=240 # a webhook of the add-on's own may need a worker that joins meanwhi
 check_files() {
   local file sum path is
   while read -r file sum path; do
-    [[ -f $COPIES/$file ]] || die "file $COPIES/$file ($path) is missing" "raise converge.generation and run pulumi up again: it is copied anew"
+    [[ -f $COPIES/$file ]] ||
+      die "file $COPIES/$file ($path) is missing" \
+        "raise converge.generation and run pulumi up again: it is copied again"
     is=$(sha256sum <"$COPIES/$file")
-    [[ ${is%% *} == "$sum" ]] || die "file $COPIES/$file is not the $path of this plan" "raise converge.generation and run pulumi up again: it is copied anew"
+    [[ ${is%% *} == "$sum" ]] ||
+      die "file $COPIES/$file is not the $path of this plan" \
+        "raise converge.generation and run pulumi up again: it is copied again"
   done <<<"$FILES"
 }
 
-# Server-side, as the owner of these fields: big definitions fit, and what others added to the objects stays. kubectl goes on past what it cannot apply
-# yet: objects of a kind that the same files define, or in a namespace that comes later. So all is applied until nothing is left over.
-# What the API refuses for what stands in it, no waiting mends.
+# Server-side, as the owner of these fields: big definitions fit, and what others added to the objects stays. kubectl
+# continues past what it cannot apply yet: objects of a kind that the same files define, or in a namespace that comes
+# later. So all is applied until nothing is left over. What the API refuses for what is in it, no waiting fixes.
 HOPELESS=" is invalid: |field not declared in schema|strict decoding error|unknown field|error parsing"
 apply() {
   local file _ words=() answer
   while read -r file _; do words+=(-f "$COPIES/$file"); done <<<"$FILES"
   rm -f "$STATE/manifests.refused"
-  if answer=$(timeout 120 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 30s apply --server-side --force-conflicts --field-manager "$ADDON_MANAGER" "${words[@]}" 2>&1 >/dev/null); then return; fi
+  if answer=$(timeout 120 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 30s apply --server-side \
+    --force-conflicts --field-manager "$ADDON_MANAGER" "${words[@]}" 2>&1 >/dev/null); then
+    return
+  fi
   printf '%s\n' "$answer"
   [[ $answer =~ $HOPELESS ]] || return 1
   grep -E "$HOPELESS" <<<"$answer" >"$STATE/manifests.refused"
@@ -45,13 +53,16 @@ main() {
   local paths
   paths=$(awk '{printf "%s%s", sep, $3; sep = ", "}' <<<"$FILES")
   # shellcheck disable=SC2034 # read by die
-  HINT="mend what it says in $paths, or what it waits for, then run pulumi up again; by hand on $NODE: kubectl apply --server-side -f of $COPIES/addon.$NAME.*"
+  HINT="fix what it says in $paths, or what it waits for, then run pulumi up again;"
+  HINT+=" by hand on $NODE: kubectl apply --server-side -f of $COPIES/addon.$NAME.*"
   own
   check_files
   wait_for 60 "API ready" kubectl_admin get --raw /readyz
   list_objects # before the first is applied: whatever a run that is cut off leaves is known to the next one
   wait_for "$APPLY_S" "add-on $NAME ($paths) applied" apply
-  if [[ -s $STATE/manifests.refused ]]; then die "add-on $NAME: the API refuses $(head -n 3 "$STATE/manifests.refused" | cut -c 1-300 | paste -sd';')"; fi
+  if [[ -s $STATE/manifests.refused ]]; then
+    die "add-on $NAME: the API refuses $(head -n 3 "$STATE/manifests.refused" | cut -c 1-300 | paste -sd';')"
+  fi
   drop_copies
   log "applied add-on $NAME"
   finish

@@ -1,17 +1,35 @@
 # shellcheck shell=bash
-# Makes this machine a serving master: kubelet, apiserver, controller manager and scheduler of the wanted configuration. Every master is made
-# by the same `kubeadm init`; its PKI and etcd are there already, so no other master has to be alive. An existing master changes by phases.
-# Another version of the kubelet, which phase node has put beside the one that runs, is put in its place while the API server is away.
-# Values: ADDRESS, KUBEADM_CONFIG, texts of files of the apiserver, empty where it has none (AUDIT_POLICY, ADMISSION_CONFIG, OIDC_CA, AUDIT_WEBHOOK, AUTHENTICATION), CERTIFICATES (hash of this master's leafs: changes when they are renewed), KEYS (generations of CAs and keys that were ever rotated, may be empty), APPLIED, SERVING_ISSUED, CLOUD_DOMAIN, PROVIDER_ID as of identity.sh.
-# Owns: /etc/kubernetes but for the PKI, the static pods of the control plane, kube-ha-approver.service and /etc/kube-ha/approve.
+# Makes this machine a control plane node that serves: kubelet, API server, controller manager and scheduler of the
+# wanted configuration. Every one is made by the same `kubeadm init`; its PKI and etcd are already there, so no other
+# control plane node has to be alive. An existing one changes by kubeadm's phases. A new kubelet, which phase node has
+# staged, replaces the running one while the API server is down.
+# Variables:
+#   ADDRESS, KUBEADM_CONFIG
+#   AUDIT_POLICY, ADMISSION_CONFIG, OIDC_CA, AUDIT_WEBHOOK, AUTHENTICATION: texts of files of the API server; empty:
+#                       it has none
+#   CERTIFICATES        hash of this node's leaf certificates: changes when they are renewed
+#   KEYS                generations of CAs and keys that were ever rotated; may be empty
+#   APPLIED             hash that the node announces at the end
+#   SERVING_ISSUED, CLOUD_DOMAIN, PROVIDER_ID: see identity.sh
+# Changes: /etc/kubernetes but for the PKI, the static pods of the control plane, kube-ha-approver.service and
+# /etc/kube-ha/approve.
 CONFIG=/etc/kube-ha/kubeadm.yaml
 MANIFEST=/etc/kubernetes/manifests/kube-apiserver.yaml
 LOCAL_API=https://127.0.0.1:3446
 NEXT=$HOME_DIR/next # where phase node has put another kubelet
 # Value and the file it is the text of.
-API_FILES="AUDIT_POLICY=/etc/kubernetes/audit-policy.yaml ADMISSION_CONFIG=/etc/kubernetes/admission.yaml OIDC_CA=/etc/kubernetes/oidc-ca.crt AUDIT_WEBHOOK=/etc/kubernetes/audit-webhook.yaml AUTHENTICATION=/etc/kubernetes/authentication.yaml"
+API_FILES="AUDIT_POLICY=/etc/kubernetes/audit-policy.yaml ADMISSION_CONFIG=/etc/kubernetes/admission.yaml
+  OIDC_CA=/etc/kubernetes/oidc-ca.crt AUDIT_WEBHOOK=/etc/kubernetes/audit-webhook.yaml
+  AUTHENTICATION=/etc/kubernetes/authentication.yaml"
 KUBECONFIGS="admin controller-manager scheduler kubelet"
-BREAK_GLASS=$ROOT/etc/kubernetes/super-admin.conf # past RBAC: kubeadm makes it to give admin.conf its rights in a new cluster, and it stays on no master
+# past RBAC: kubeadm makes it to give admin.conf its rights in a new cluster, and it stays on no master
+BREAK_GLASS=$ROOT/etc/kubernetes/super-admin.conf
+# shellcheck source=kubeconfigs.sh disable=SC2154 # here: the folder of run.sh
+source "$here/kubeconfigs.sh"
+# shellcheck source=downloads.sh disable=SC2154 # here: the folder of run.sh
+source "$here/downloads.sh"
+# shellcheck source=kubelet.sh disable=SC2154 # here: the folder of run.sh
+source "$here/kubelet.sh"
 # shellcheck source=identity.sh disable=SC2154 # here: the folder of run.sh
 source "$here/identity.sh"
 # shellcheck source=update.sh disable=SC2154 # here: the folder of run.sh
@@ -36,45 +54,38 @@ source "$here/approve.sh"
 source "$here/approver-unit.sh"
 APPROVER=$ROOT/etc/systemd/system/kube-ha-approver.service
 
-# All clients on a node go by the node's HAProxy, so that they live on when the local apiserver is away.
-kubeconfigs() {
-  local name path
-  trust_ca # kubeadm refuses those that exist and do not trust the CA that signs
-  for name in $KUBECONFIGS; do
-    kubeadm init phase kubeconfig "$name" --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "kubeconfigs: $(tail -n 3 "$STATE/kubeadm.log")"
-    path=$ROOT/etc/kubernetes/$name.conf
-    if ! grep -qF "server: $LOCAL_API" "$path"; then
-      kubectl --kubeconfig "$path" config set-cluster "$CLUSTER" --server "$LOCAL_API" >/dev/null
-    fi
-  done
-  trust_ca
-}
-trust_ca() {
-  local name paths=()
-  for name in $KUBECONFIGS; do paths+=("$ROOT/etc/kubernetes/$name.conf"); done
-  embed_ca /etc/kubernetes/pki/ca.crt "${paths[@]}"
-}
-
-# By its own CA key: which controller manager would sign a request, and with which CA, is not known while masters change one by one.
+# By its own CA key: which controller manager would sign a request, and with which CA, is not known while masters change
+# one by one.
 issue_identity() { # issue_identity FILE
   local known
-  known=$(kubeadm kubeconfig user --config "$CONFIG" --client-name "system:node:$NODE" --org system:nodes 2>"$STATE/kubeadm.log") || die "no certificate for the kubelet: $(tail -n 3 "$STATE/kubeadm.log")"
-  sed -n 's/^ *client-\(certificate\|key\)-data: *//p' <<<"$known" | while read -r part; do base64 -d <<<"$part"; done >"$1"
+  known=$(kubeadm kubeconfig user --config "$CONFIG" --client-name "system:node:$NODE" \
+    --org system:nodes 2>"$STATE/kubeadm.log") ||
+    die "no certificate for the kubelet: $(tail -n 3 "$STATE/kubeadm.log")"
+  sed -n 's/^ *client-\(certificate\|key\)-data: *//p' <<<"$known" |
+    while read -r part; do base64 -d <<<"$part"; done >"$1"
 }
 
-# As with the controller manager's: for a year, and renewed by the kubelet itself before that. The first CA of the bundle is the one whose key is here.
+# As with the controller manager's: for a year, and renewed by the kubelet itself before that. The first CA of the
+# bundle is the one whose key is here.
 issue_serving() { # issue_serving FILE
   local key=$1.key
+  local extensions="basicConstraints=critical,CA:FALSE
+keyUsage=critical,digitalSignature
+extendedKeyUsage=serverAuth
+authorityKeyIdentifier=keyid
+subjectAltName=DNS:$NODE,IP:$SERVING_ADDRESS"
   new_key "$key"
-  new_request "$key" "server auth" | openssl x509 -req -CA "$ROOT/etc/kubernetes/pki/ca.crt" -CAkey "$ROOT/etc/kubernetes/pki/ca.key" -set_serial "0x$(openssl rand -hex 15)" -days 365 -sha256 \
-    -extfile <(printf 'basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\nextendedKeyUsage=serverAuth\nauthorityKeyIdentifier=keyid\nsubjectAltName=DNS:%s,IP:%s\n' "$NODE" "$SERVING_ADDRESS") \
-    -out "$1" 2>"$STATE/openssl.log" || die "no serving certificate for the kubelet: $(tail -n 2 "$STATE/openssl.log")"
+  new_request "$key" "server auth" |
+    openssl x509 -req -CA "$ROOT/etc/kubernetes/pki/ca.crt" -CAkey "$ROOT/etc/kubernetes/pki/ca.key" \
+      -set_serial "0x$(openssl rand -hex 15)" -days 365 -sha256 -extfile <(printf '%s\n' "$extensions") \
+      -out "$1" 2>"$STATE/openssl.log" ||
+    die "no serving certificate for the kubelet: $(tail -n 2 "$STATE/openssl.log")"
   cat "$key" >>"$1"
   rm -f "$key"
 }
 
-# Of this master nothing is remembered: what is here is half made, or of a life before. kubeadm keeps kubeconfigs that exist, whole or not, and
-# the kubelet prefers a certificate that it finds to that in its kubeconfig.
+# Of this master nothing is remembered: what is here is half made, or of a life before. kubeadm keeps kubeconfigs that
+# exist, whole or not, and the kubelet prefers a certificate that it finds to that in its kubeconfig.
 clear_away() {
   local name
   # It makes the files that static pods mount, empty, as soon as they are gone.
@@ -84,6 +95,7 @@ clear_away() {
 }
 
 make_master() {
+  local name ignored
   log "making a master with kubeadm init"
   mkdir -p "$ROOT/var/log/kubernetes"
   clear_away
@@ -91,10 +103,16 @@ make_master() {
   renew_serving /etc/kubernetes/pki/ca.crt issue_serving
   # Before its Node can register, where there is a cluster: whoever takes this back has to know of it.
   if kubectl_admin get --raw /readyz >/dev/null 2>&1; then ask_for_self; fi
-  # ExternalEtcdVersion asks every etcd member, and one of them may be down. FileAvailable and Port: what an interrupted run of this very phase left behind; the machine was checked to be ours.
+  # ExternalEtcdVersion asks every etcd member, and one of them may be down. FileAvailable and Port: what an interrupted
+  # run of this very phase left behind; the machine was checked to be ours.
+  ignored=ExternalEtcdVersion,Port-6443,Port-10257,Port-10259,Port-10250
+  for name in kube-apiserver kube-controller-manager kube-scheduler; do
+    ignored+=,FileAvailable--etc-kubernetes-manifests-$name.yaml
+  done
   timeout 420 kubeadm init --config "$CONFIG" --skip-phases=addon,bootstrap-token,show-join-command \
-    --ignore-preflight-errors=ExternalEtcdVersion,FileAvailable--etc-kubernetes-manifests-kube-apiserver.yaml,FileAvailable--etc-kubernetes-manifests-kube-controller-manager.yaml,FileAvailable--etc-kubernetes-manifests-kube-scheduler.yaml,Port-6443,Port-10257,Port-10259,Port-10250 \
-    >"$STATE/kubeadm.log" 2>&1 || die "kubeadm init: $(grep -v '^\[' "$STATE/kubeadm.log" | tail -n 8)" "see $STATE/kubeadm.log and journalctl -u kubelet on $NODE, then run pulumi up again"
+    --ignore-preflight-errors="$ignored" >"$STATE/kubeadm.log" 2>&1 ||
+    die "kubeadm init: $(grep -v '^\[' "$STATE/kubeadm.log" | tail -n 8)" \
+      "see $STATE/kubeadm.log and journalctl -u kubelet on $NODE, then run pulumi up again"
   changes=$((changes + 1))
 }
 
@@ -120,36 +138,46 @@ change_master() {
     wait_for 90 "container of the old apiserver ended" api_server_ended
     swap_kubelet
   fi
-  kubeadm init phase control-plane all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "static pods: $(tail -n 3 "$STATE/kubeadm.log")"
-  wait_for 180 "apiserver of $NODE ready" ready
+  kubeadm init phase control-plane all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 ||
+    die "static pods: $(tail -n 3 "$STATE/kubeadm.log")"
+  wait_for 180 "apiserver of $NODE ready" api_server_ready
   wait_for 120 "apiserver of $NODE steady, and taken back by HAProxy" steady
   nothing_aside
   changes=$((changes + 1))
 }
 
-# What an API server is about to ask of kubelets, each of them has, or nobody would read logs there any more. One that does not answer at all is no
-# reason against it. Asked when that changes: at first, and when a CA goes.
+# What an API server is about to ask of kubelets, each of them has, or nobody would read logs there any more. One that
+# does not answer at all is not a reason against it. Asked when that changes: at first, and when a CA goes.
 checks_kubelets() { grep -q 'kubelet-certificate-authority' "$CONFIG"; }
 kubelets_sum() { sha256sum </etc/kubernetes/pki/ca.crt; }
 expect_kubelets() {
   local found _
-  if ! checks_kubelets || [[ $(remembered kubelets) == "$(kubelets_sum)" ]] || ! kubectl_admin get --raw /readyz >/dev/null 2>&1; then return; fi
-  # A kubelet that just begins anew breaks a connection, and answers the next one.
+  if ! checks_kubelets || [[ $(remembered kubelets) == "$(kubelets_sum)" ]] ||
+    ! kubectl_admin get --raw /readyz >/dev/null 2>&1; then
+    return
+  fi
+  # A kubelet that just starts again breaks a connection, and answers the next one.
   for _ in 1 2 3; do
     found=$(unknown_kubelets /etc/kubernetes/pki/ca.crt | grep -v '(does not answer') || return 0
     sleep 5
   done
-  die "API servers would refuse $(wc -l <<<"$found") kubelet(s), so this one was not changed: $(head -n 5 <<<"$found" | paste -sd';')" "set kubelet.servingCertificates: issued and run pulumi up, so that they get one; see kubectl get csr, and journalctl -u kube-ha-approver on each master"
+  die \
+    "API servers would refuse $(wc -l <<<"$found") kubelet(s), so this one was not changed: $(head -n 5 <<<"$found" |
+      paste -sd';')" "set kubelet.servingCertificates: issued and run pulumi up, so that they get one; see kubectl" \
+    "get csr, and journalctl -u kube-ha-approver on each master"
 }
 
 # While everything serves: pulling takes longer than the rest of the change.
 pull_images() {
   local wanted there image
-  wanted=$(kubeadm config images list --config "$CONFIG" 2>/dev/null | awk '/\/(kube-apiserver|kube-controller-manager|kube-scheduler|pause):/')
+  wanted=$(kubeadm config images list --config "$CONFIG" 2>/dev/null |
+    awk '/\/(kube-apiserver|kube-controller-manager|kube-scheduler|pause):/')
   there=$(ctr -n k8s.io images ls -q 2>/dev/null)
   for image in $wanted; do
     if [[ $'\n'$there$'\n' == *$'\n'"$image"$'\n'* ]]; then continue; fi
-    timeout 300 ctr -n k8s.io images pull --hosts-dir /etc/containerd/certs.d "$image" >"$STATE/pull.log" 2>&1 || die "image $image cannot be pulled: $(tail -n 2 "$STATE/pull.log")" "see that the registry has it; the control plane was not touched"
+    timeout 300 ctr -n k8s.io images pull --hosts-dir /etc/containerd/certs.d "$image" >"$STATE/pull.log" 2>&1 ||
+      die "image $image cannot be pulled: $(tail -n 2 "$STATE/pull.log")" \
+        "see that the registry has it; the control plane was not touched"
     log "pulled $image"
   done
 }
@@ -157,7 +185,8 @@ pull_images() {
 # As on workers: containers may not outlive a kubelet of another minor version.
 evict_for_kubelet() {
   local is wanted
-  # No API at all: the only master, in the middle of a change. Nobody can be asked, and the way on is to go through with it.
+  # No API at all: the only master, in the middle of a change. Nobody can be asked, and the way on is to go through with
+  # it.
   if ! kubelet_staged || ! kubectl_admin get --raw /readyz >/dev/null 2>&1; then return; fi
   is=$(kubelet_version /usr/local/bin/kubelet)
   wanted=$(kubelet_version "$NEXT/kubelet")
@@ -176,39 +205,25 @@ swap_kubelet() {
   mark_installed kubelet "$sum" /usr/local/bin/kubelet
   rm -f "$NEXT/kubelet.sum"
   # With its own settings and flags, as kubeadm made them when this master was made, and starts it.
-  kubeadm init phase kubelet-start --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "kubelet does not start: $(tail -n 3 "$STATE/kubeadm.log")" "see journalctl -u kubelet on $NODE, then run pulumi up again"
+  kubeadm init phase kubelet-start --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 ||
+    die "kubelet does not start: $(tail -n 3 "$STATE/kubeadm.log")" \
+      "see journalctl -u kubelet on $NODE, then run pulumi up again"
   kubelet_started
   log "swapped the kubelet"
 }
 
-# What the cluster keeps for upgrades and for joining nodes; this node's kubelet follows it at once, the others' when their turn comes.
+# What the cluster keeps for upgrades and for joining nodes; this node's kubelet follows it at once, the others' when
+# their turn comes.
 publish_settings() {
   unsettle kubeadm
-  kubeadm init phase upload-config all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "upload of the configuration: $(tail -n 3 "$STATE/kubeadm.log")"
+  kubeadm init phase upload-config all --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 ||
+    die "upload of the configuration: $(tail -n 3 "$STATE/kubeadm.log")"
   changes=$((changes + 1))
 }
 
-settings_published() { [[ $(kubectl_admin -n kube-system get configmaps kubeadm-config kubelet-config --ignore-not-found -o name | wc -l) == 2 ]]; }
-
-# kubeadm keeps kubeconfigs that exist without a look at their dates: they are renewed when the stack renews its leafs.
-renew_kubeconfigs() {
-  local name
-  unsettle certificates
-  log "renewing the certificates in kubeconfigs"
-  for name in admin controller-manager scheduler; do
-    kubeadm certs renew "$name.conf" --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "$name.conf cannot be renewed: $(tail -n 3 "$STATE/kubeadm.log")"
-  done
-  trust_ca # kubeadm has put in the CA that signs, alone
-  restart_controller controller-manager 10257
-  restart_controller scheduler 10259
-  changes=$((changes + 1))
-}
-restart_controller() { # restart_controller NAME PORT: it reads its kubeconfig at the start only
-  put_aside "kube-$1"
-  wait_for 90 "old kube-$1 stopped" nothing_on "$2"
-  kubeadm init phase control-plane "$1" --config "$CONFIG" >"$STATE/kubeadm.log" 2>&1 || die "kube-$1: $(tail -n 3 "$STATE/kubeadm.log")"
-  nothing_aside
-  wait_for 90 "kube-$1 answering" curl -fsSk --max-time 5 --noproxy '*' "https://127.0.0.1:$2/healthz"
+settings_published() {
+  [[ $(kubectl_admin -n kube-system get configmaps kubeadm-config kubelet-config --ignore-not-found -o name |
+    wc -l) == 2 ]]
 }
 
 api_files() { # api_files wanted|unwanted: their paths
@@ -226,7 +241,7 @@ write_api_files() {
     if [[ -n ${!name} ]]; then put 600 "${entry#*=}" <<<"${!name}"; fi
   done
 }
-# When the apiserver no longer names them: until then its container may have to be made anew, which fails without them.
+# When the apiserver no longer names them: until then its container may have to be recreated, which fails without them.
 remove_api_files() {
   local file
   for file in $(api_files unwanted); do
@@ -256,18 +271,13 @@ control_plane_sum() {
   } | sha256sum
 }
 # Somebody who edits a static pod by hand gets it back as planned. None are recorded by versions that kept no sums.
-static_pods_changed() { [[ -f $STATE/static-pods.sums ]] && ! sha256sum --status -c "$STATE/static-pods.sums" 2>/dev/null; }
+static_pods_changed() {
+  [[ -f $STATE/static-pods.sums ]] && ! sha256sum --status -c "$STATE/static-pods.sums" 2>/dev/null
+}
 remember_static_pods() {
   local sums
   sums=$(sha256sum /etc/kubernetes/manifests/kube-{apiserver,controller-manager,scheduler}.yaml)
   put 600 "$STATE/static-pods.sums" <<<"$sums"
-}
-kubeconfigs_missing() {
-  local name
-  for name in $KUBECONFIGS; do
-    if [[ ! -f /etc/kubernetes/$name.conf ]]; then return 0; fi
-  done
-  return 1
 }
 remove_break_glass() {
   if [[ ! -e $BREAK_GLASS ]]; then return; fi
@@ -301,7 +311,7 @@ main() {
   else
     trust_ca
   fi
-  wait_for 180 "apiserver of $NODE ready at https://$ADDRESS:6443/readyz" ready
+  wait_for 180 "apiserver of $NODE ready at https://$ADDRESS:6443/readyz" api_server_ready
   wait_for 60 "API answering at $LOCAL_API" kubectl_admin get --raw /readyz
   remove_break_glass # admin.conf has its rights by now
   ask_for_self

@@ -1,12 +1,35 @@
 # shellcheck shell=bash
-# Makes the machine ready for its roles: packages, kernel settings, container runtime, kubelet, the local way to the API.
-# Values: ARTEFACTS (lines "name url sha256"; of images "image/name reference digest"), PACKAGES, PROXY_ENV (lines, may be empty), and the files' texts: SYSCTL, MODULES,
-#   CONTAINERD_CONFIG, CONTAINERD_UNIT, CONTAINERD_PROXY (may be empty), REGISTRY_HOSTS (lines "host<TAB>base64 of hosts.toml"), KUBELET_UNIT, KUBELET_DROPIN, HAPROXY_CFG,
-#   CA_CRT, PAUSE_IMAGE, APPLIED (what the node announces when all of this is so); ROLES, KUBERNETES (version), OS_* as of os.sh; SERVING_ISSUED, CLOUD_DOMAIN, PROVIDER_ID as of identity.sh; VIP (address:port, where phase vip comes later), INGRESS (1: phase ingress comes later).
-# Of a load balancer (ROLES) only ROLES, PACKAGES, PROXY_ENV, HAPROXY_CFG, CA_CRT, APPLIED, OS_*, VIP and INGRESS: it is no node of Kubernetes.
-# Owns: the units containerd, kubelet and haproxy, and the files named above. A machine of an older incarnation of this node is wiped first.
+# Makes the machine ready for its roles: packages, kernel settings, container runtime, kubelet, and HAProxy as the local
+# load balancer of the API. Wipes a machine of an older generation of this node first.
+# Variables:
+#   ROLES               words; a load balancer gets only PACKAGES, PROXY_ENV, HAPROXY_CFG, CA_CRT, APPLIED, OS_*, VIP
+#                       and INGRESS, and is not a node of Kubernetes
+#   ARTEFACTS           lines "name url sha256"; of images "image/name reference digest"
+#   PACKAGES            words
+#   KUBERNETES          version
+#   PROXY_ENV           lines of an environment file; may be empty
+#   SYSCTL, MODULES     texts of files, as the following
+#   CONTAINERD_CONFIG, CONTAINERD_UNIT, CONTAINERD_PROXY (may be empty)
+#   REGISTRY_HOSTS      lines "host<TAB>base64 of hosts.toml"
+#   PAUSE_IMAGE         reference
+#   KUBELET_UNIT, KUBELET_DROPIN, HAPROXY_CFG
+#   CA_CRT, CLUSTER_CA  the CA that clients on this machine trust, PEM
+#   APPLIED             hash that the node announces when all of this is so
+#   OS_*                see os.sh
+#   SERVING_ISSUED, CLOUD_DOMAIN, PROVIDER_ID, ADDRESS: see identity.sh
+#   VIP                 address:port, where phase vip follows
+#   INGRESS             1: phase ingress follows
+# Changes: the units containerd, kubelet and haproxy, the files named above, packages, /usr/local/lib/kube-ha.
 CERTS=/etc/containerd/certs.d
 NEXT=$HOME_DIR/next # the kubelet that phase master is to put in place
+# shellcheck source=container-runtime.sh disable=SC2154 # here: the folder of run.sh
+source "$here/container-runtime.sh"
+# shellcheck source=kubelet.sh disable=SC2154 # here: the folder of run.sh
+source "$here/kubelet.sh"
+# shellcheck source=etcdctl.sh disable=SC2154 # here: the folder of run.sh
+source "$here/etcdctl.sh"
+# shellcheck source=downloads.sh disable=SC2154 # here: the folder of run.sh
+source "$here/downloads.sh"
 # shellcheck source=wipe.sh disable=SC2154 # here: the folder of run.sh
 source "$here/wipe.sh"
 # shellcheck source=cluster-reader.sh
@@ -30,17 +53,20 @@ source "$here/doors.sh"
 
 artefact() { # artefact NAME: sets url and sum
   url="" sum=""
-  read -r url sum < <(awk -v name="$1" '$1 == name {print $2, $3}' <<<"$ARTEFACTS") || true # not among this node's artefacts: both stay empty
+  # not among this node's artefacts: both stay empty
+  read -r url sum < <(awk -v name="$1" '$1 == name {print $2, $3}' <<<"$ARTEFACTS") || true
 }
 
 packages() {
   local missing=() name
   for name in $PACKAGES; do
-    [[ $(dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null || true) == installed ]] || missing+=("$name") # || true: absent is an answer
+    # || true: absent is an answer
+    [[ $(dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null || true) == installed ]] || missing+=("$name")
   done
   if ((${#missing[@]})); then
     log "installing ${missing[*]}"
-    apt apt-get -qq update || die "apt-get update: $(tail -n 3 "$STATE/apt.log")" "see that the package sources in /etc/apt are reachable"
+    apt apt-get -qq update ||
+      die "apt-get update: $(tail -n 3 "$STATE/apt.log")" "see that the package sources in /etc/apt are reachable"
     apt apt-get -qq -y --no-install-recommends install "${missing[@]}" ||
       die "apt-get install ${missing[*]}: $(tail -n 5 "$STATE/apt.log")" "see /var/lib/kube-ha/state/apt.log"
     changes=$((changes + 1))
@@ -52,99 +78,12 @@ kernel() {
   put 644 /etc/modules-load.d/kube-ha.conf <<<"$MODULES"
   for name in $MODULES; do
     # A container cannot load modules; what is missing there shows in the runtime check.
-    modprobe -q "$name" || [[ $CONTAINER == 1 ]] || die "cannot load kernel module $name" "install the full kernel package"
+    modprobe -q "$name" || [[ $CONTAINER == 1 ]] ||
+      die "cannot load kernel module $name" "install the full kernel package"
   done
   put 644 /etc/sysctl.d/90-kube-ha.conf <<<"$SYSCTL"
   sysctl -q -p /etc/sysctl.d/90-kube-ha.conf
 }
-
-# Read by containerd at every pull: no restart needed. One of a mirror that left the config would go on sending pulls there; those that
-# are not ours stay.
-registries() {
-  local host text known wanted list=$STATE/registries
-  wanted=$(awk -F'\t' 'NF {print $1}' <<<"$REGISTRY_HOSTS" | sort)
-  known=$'ghcr.io\nregistry.k8s.io' # what may be there from before there was a list
-  if [[ -f $list ]]; then known=$(<"$list"); fi
-  # Before they are written: whatever a killed run leaves is known to the next one.
-  awk NF <<<"$known"$'\n'"$wanted" | sort -u | put 644 "$list"
-  while IFS=$'\t' read -r host text; do
-    if [[ -z $host ]]; then continue; fi
-    text=$(base64 -d <<<"$text")
-    put 644 "$CERTS/$host/hosts.toml" <<<"$text"
-  done <<<"$REGISTRY_HOSTS"
-  for host in $known; do
-    if [[ $'\n'$wanted$'\n' == *$'\n'"$host"$'\n'* || ! -e $CERTS/$host/hosts.toml ]]; then continue; fi
-    rm -f "$CERTS/$host/hosts.toml"
-    changes=$((changes + 1))
-    log "removed $CERTS/$host/hosts.toml"
-  done
-  awk NF <<<"$wanted" | put 644 "$list"
-}
-
-runtime() {
-  local url sum
-  artefact containerd
-  install_archive containerd "$url" "$sum" /usr/local 0
-  artefact runc
-  install_binary runc "$url" "$sum" /usr/local/sbin/runc
-  artefact cni-plugins
-  install_archive cni-plugins "$url" "$sum" /opt/cni/bin 0
-  mkdir -p /etc/cni/net.d
-  put 644 /etc/containerd/config.toml <<<"$CONTAINERD_CONFIG"
-  registries
-  put 644 /etc/systemd/system/containerd.service <<<"$CONTAINERD_UNIT"
-  if [[ -n $CONTAINERD_PROXY ]]; then
-    put 600 /etc/systemd/system/containerd.service.d/proxy.conf <<<"$CONTAINERD_PROXY"
-  else
-    put 600 /etc/systemd/system/containerd.service.d/proxy.conf </dev/null
-  fi
-  settle restart containerd.service /etc/systemd/system/containerd.service.d/proxy.conf /etc/containerd/config.toml /etc/systemd/system/containerd.service "$STATE/containerd.artefact"
-  wait_for 60 "containerd answering" ctr version
-}
-
-# What runs here is what the bundle was made with: tags of a registry can be moved, and without TLS anybody on the way can move them. Fetched by its
-# digest and given its tag here, an image is never asked for by the tag; pinned, it is not collected either.
-pinned_images() {
-  local ref digest
-  while read -r ref digest; do
-    if [[ $(digest_of "$ref") == "$digest" ]]; then continue; fi
-    wait_for 300 "image $ref pulled as $digest" pull_pinned "$ref" "$digest"
-    unpin_others "$ref"
-    changes=$((changes + 1))
-    log "pulled $ref"
-  done < <(awk '$1 ~ /^image\// {print $2, $3}' <<<"$ARTEFACTS")
-}
-digest_of() { ctr -n k8s.io images ls "name==$1" | awk -v ref="$1" '$1 == ref {print $3}'; }
-pull_pinned() { # pull_pinned REFERENCE DIGEST
-  local exact=${1%:*}@$2
-  timeout 280 ctr -n k8s.io images pull --hosts-dir "$CERTS" "$exact" &&
-    ctr -n k8s.io images tag --force "$exact" "$1" &&
-    ctr -n k8s.io images label "$1" io.cri-containerd.pinned=pinned
-}
-unpin_others() { # unpin_others REFERENCE: of other versions nothing runs for long
-  local other
-  while read -r other; do
-    if [[ $other != "$1" && $other == "${1%:*}":* ]]; then ctr -n k8s.io images label "$other" io.cri-containerd.pinned= >/dev/null; fi
-  done < <(ctr -n k8s.io images ls -q 'labels."io.cri-containerd.pinned"==pinned')
-}
-
-# A container really runs here, before anything relies on it.
-prove_runtime() {
-  if [[ -f $STATE/runtime-proof && $(<"$STATE/runtime-proof") == "$PAUSE_IMAGE" ]]; then return; fi
-  if [[ -z $(digest_of "$PAUSE_IMAGE") ]]; then
-    wait_for 120 "image $PAUSE_IMAGE pulled" ctr -n k8s.io images pull --hosts-dir "$CERTS" "$PAUSE_IMAGE"
-  fi
-  ctr -n k8s.io tasks kill -s SIGKILL kube-ha-proof >/dev/null 2>&1 || true # nothing is left over on the first try
-  ctr -n k8s.io tasks rm -f kube-ha-proof >/dev/null 2>&1 || true
-  ctr -n k8s.io containers rm kube-ha-proof >/dev/null 2>&1 || true
-  timeout 60 ctr -n k8s.io run -d "$PAUSE_IMAGE" kube-ha-proof >"$STATE/proof.log" 2>&1 || die "a test container does not start: $(tail -n 3 "$STATE/proof.log")" "see journalctl -u containerd on $NODE"
-  wait_for 30 "test container running" proof_runs
-  ctr -n k8s.io tasks rm -f kube-ha-proof >/dev/null
-  ctr -n k8s.io containers rm kube-ha-proof >/dev/null
-  put 644 "$STATE/runtime-proof" <<<"$PAUSE_IMAGE"
-}
-
-proof_runs() { [[ $(ctr -n k8s.io tasks ls) =~ kube-ha-proof[[:space:]].*RUNNING ]]; }
 
 kubelet() {
   local url sum name
@@ -168,7 +107,8 @@ kubelet() {
   fi
   trust_cluster_ca
   if [[ $ROLES == *master* ]]; then
-    # The API may be away until the master phase, which comes next, has mended it; the rest of the settings is that phase's.
+    # The API may be away until the master phase, which comes next, has fixed it; the rest of the settings is that
+    # phase's.
     settle_kubelet
     return
   fi
@@ -189,31 +129,36 @@ cloud_args() {
   fi
 }
 
-# The minor version that runs here and the one that is wanted, where they differ: "2.3 -> 2.4". Upstream's addresses hold it, and mirrors keep them.
+# The minor version that runs here and the one that is wanted, where they differ: "2.3 -> 2.4". Upstream's addresses
+# hold it, and mirrors keep them.
 other_minor() { # other_minor NAME
   local url sum is wanted
   artefact "$1"
   is=$("/usr/local/bin/$1" --version 2>/dev/null) || return 0 # not there yet
   if [[ ! $url =~ /v([0-9]+\.[0-9]+)\.[0-9]+/ ]]; then return; fi
   wanted=${BASH_REMATCH[1]}
-  if [[ $is =~ [[:space:]]v?([0-9]+\.[0-9]+)\.[0-9]+ && ${BASH_REMATCH[1]} != "$wanted" ]]; then printf '%s -> %s\n' "${BASH_REMATCH[1]}" "$wanted"; fi
+  if [[ $is =~ [[:space:]]v?([0-9]+\.[0-9]+)\.[0-9]+ && ${BASH_REMATCH[1]} != "$wanted" ]]; then
+    printf '%s -> %s\n' "${BASH_REMATCH[1]}" "$wanted"
+  fi
 }
 
-# Containers outlive a restart of kubelet and containerd, but not for certain one of another minor version. A master's own phase sees to its update.
+# Containers outlive a restart of kubelet and containerd, but not for certain one of another minor version. A master's
+# own phase sees to its update.
 announce_update() {
   local kubelet containerd
   if [[ $ROLES == *master* ]]; then return; fi
   kubelet=$(other_minor kubelet)
   containerd=$(other_minor containerd)
   if [[ -n $kubelet$containerd ]]; then
-    begin_update "${kubelet:+kubelet $kubelet}${kubelet:+${containerd:+, }}${containerd:+containerd $containerd}" intrusive
+    begin_update "${kubelet:+kubelet $kubelet}${kubelet:+${containerd:+, }}${containerd:+containerd $containerd}" \
+      intrusive
   else
     begin_update "configuration $APPLIED"
   fi
 }
 
-# A master's kubelet must not be newer than its API server, and another version of it starts the static pods anew: phase master changes
-# both, once the API server has drained.
+# A master's kubelet must not be newer than its API server, and another version of it starts the static pods again:
+# phase master changes both, once the API server has drained.
 waits_for_api_server() { [[ $ROLES == *master* ]] && kubelet_made; }
 stage_kubelet() { # stage_kubelet URL SUM
   local is=""
@@ -232,15 +177,19 @@ stage_kubelet() { # stage_kubelet URL SUM
 }
 drop_staged() { rm -f "$NEXT/kubelet.sum" "$NEXT/kubelet" "$NEXT/kubelet.part"; }
 
-# Once a master has finished a newer minor version (which is when its settings are published), what it has stored may be unreadable to an
+# Once a master has finished a newer minor version (which is when its settings are published), what it has stored may be
+# unreadable to an
 # older API server. Where no API answers, this machine's own word counts.
 refuse_older_minor() {
   local is=""
   if [[ $ROLES != *master* ]] || ! kubelet_made; then return; fi
-  is=$(kubectl_admin -n kube-system get configmap kubeadm-config -o 'jsonpath={.data.ClusterConfiguration}' 2>/dev/null | awk '$1 == "kubernetesVersion:" {print $2}') || is=""
+  is=$(kubectl_admin -n kube-system get configmap kubeadm-config \
+    -o 'jsonpath={.data.ClusterConfiguration}' 2>/dev/null | awk '$1 == "kubernetesVersion:" {print $2}') || is=""
   if [[ -z $is && -f $STATE/kubernetes ]]; then is=$(<"$STATE/kubernetes"); fi
   if [[ -z $is ]] || (($(minor_of "$KUBERNETES") >= $(minor_of "$is"))); then return; fi
-  die "a master of this cluster has finished Kubernetes ${is#v}, so it cannot go back to $KUBERNETES" "set cluster.kubernetes to ${is#v} and run pulumi up, which goes on where it stopped; to go back, restore a snapshot of etcd from before the change"
+  die "a master of this cluster has finished Kubernetes ${is#v}, so it cannot go back to $KUBERNETES" \
+    "set cluster.kubernetes to ${is#v} and run pulumi up, which continues where it stopped; to go back, restore a" \
+    "snapshot of etcd from before the change"
 }
 
 # A master asks who is a member of etcd; where members are elsewhere, it needs the client all the same.
@@ -250,7 +199,8 @@ etcd_client() {
   if [[ -n $url ]]; then install_archive etcdctl "$url" "$sum" /usr/local/bin 1 --wildcards '*/etcdctl'; fi
 }
 
-# The kubelet trusts the CAs of this step, and is known by the one that signs. On a master the rest is the master phase's: it has the keys then.
+# The kubelet trusts the CAs of this step, and is known by the one that signs. On a master the rest is the master
+# phase's: it has the keys then.
 trust_cluster_ca() {
   embed_ca /etc/kube-ha/ca.crt "$ROOT/etc/kubernetes/kubelet.conf"
   if [[ $ROLES == *master* ]]; then return; fi
@@ -268,8 +218,9 @@ kubelet_made() {
 servers_of() { awk '$1 == "listen" {door = $2} $1 == "server" {print door "/" $2}' "$1" | sort; }
 haproxy_says() { socat -t 5 - UNIX-CONNECT:/run/haproxy/admin.sock <<<"$1" >/dev/null; }
 
-# A reload leaves old sessions alone. Those to a master, or a member of etcd, that is no longer listed must end: once its etcd member is gone its apiserver
-# answers reads and watches from what it last knew, for over a minute, and says nothing new.
+# A reload leaves old sessions alone. Those to a master, or a member of etcd, that is no longer listed must end: once
+# its etcd member is gone its apiserver answers reads and watches from what it last knew, for over a minute, and says
+# nothing new.
 leave_old_masters() { # leave_old_masters NEW-CONFIG
   local gone name
   if [[ ! -S /run/haproxy/admin.sock || ! -f /etc/haproxy/haproxy.cfg ]]; then return; fi
@@ -287,7 +238,9 @@ local_api() {
   put 644 /etc/kube-ha/ca.crt <<<"$CA_CRT"
   mkdir -p /etc/haproxy
   printf '%s\n' "$HAPROXY_CFG" >"$new"
-  answer=$(haproxy -c -f "$new" 2>&1) || die "HAProxy refuses its new configuration, the running one stays: $(tail -n 3 <<<"$answer")" "report this configuration: $new"
+  answer=$(haproxy -c -f "$new" 2>&1) ||
+    die "HAProxy refuses its new configuration, the running one stays: $(tail -n 3 <<<"$answer")" \
+      "report this configuration: $new"
   leave_old_masters "$new"
   put 644 /etc/haproxy/haproxy.cfg <"$new"
   rm -f "$new"
@@ -303,7 +256,8 @@ revive_etcd() {
   if etcd_has_data && [[ -f /etc/systemd/system/etcd.service ]]; then systemctl start --no-block etcd; fi
 }
 
-# The config wants another machine under this node's name, and it is this one once more: nothing of what it was may be left.
+# The config wants another machine under this node's name, and it is this one once more: nothing of what it was may be
+# left.
 renew() {
   refuse_voter
   log "wiping what was incarnation $(incarnation) of this node: it becomes incarnation $INCARNATION"
@@ -318,7 +272,12 @@ main() {
   # shellcheck disable=SC2154 # `here` is run.sh's folder
   if [[ $here != /usr/local/lib/kube-ha ]]; then cp -f "$here"/*.sh /usr/local/lib/kube-ha/; fi # it is, after a reboot
   # For a person who has to wipe the machine by hand.
-  printf '#!/bin/bash\nprintf "NODE=%%q\\nCLUSTER=%%q\\nCLUSTER_ID=%%q\\nCONTAINER=%%q\\n# end\\n" %q %q %q %q | bash /usr/local/lib/kube-ha/run.sh leave "$@"\n' "$NODE" "$CLUSTER" "$CLUSTER_ID" "$CONTAINER" | put 755 /usr/local/lib/kube-ha/leave
+  {
+    # shellcheck disable=SC2016 # of that script
+    printf '%s\n' '#!/bin/bash' 'values() { printf "NODE=%q\nCLUSTER=%q\nCLUSTER_ID=%q\nCONTAINER=%q\n# end\n" "$@"; }'
+    printf 'values %q %q %q %q | bash /usr/local/lib/kube-ha/run.sh leave "$@"\n' \
+      "$NODE" "$CLUSTER" "$CLUSTER_ID" "$CONTAINER"
+  } | put 755 /usr/local/lib/kube-ha/leave
   if is_load_balancer; then
     put 644 "$STATE/load-balancer" <<<"$NODE"
   else
@@ -337,7 +296,7 @@ main() {
     refuse_older_minor
     kernel
     local_api
-    begin "$APPLIED" # by a door that may have been mended only now
+    begin "$APPLIED" # by a door that may have been fixed only now
     os_update
     announce_update
     runtime

@@ -1,9 +1,20 @@
 # shellcheck shell=bash
-# Makes the list of Nodes what the config says, and waits for it: wanted ones registered with the wanted generation applied, Ready, labelled and tainted;
-# others evicted, their etcd member removed by the survivors, and deleted, before their machines are touched. Runs on a master.
-# Values: WANTED (lines "pool applied names", names as a-[1-3],b-[2-8/3]), LABELS (lines "names<TAB>key=value ..."), TAINTS (lines "names<TAB>key=value:effect ..."),
-#   MEMBERS (words "name=address", wanted etcd members), ETCD_ENDPOINTS (comma list, as the apiserver's), STALL_S (give up when nothing moved for so long), IDLE_S (the same, where nothing is under way either), NETWORK (1: nodes become Ready).
-# MAINTENANCE (names as above, to be cordoned; may be unset), ADDONS (words, those of the user's that are wanted; may be unset).
+# Reconciles Node objects with the config and waits for them. Wanted nodes are registered, have applied what is wanted,
+# are Ready, labelled and tainted. Nodes to remove are evicted, their etcd members removed by the remaining ones, and
+# their Nodes deleted, before their machines are touched. Runs on a control plane node.
+# Variables:
+#   WANTED              lines "pool applied names", names as a-[1-3],b-[2-8/3]
+#   LABELS, TAINTS      lines "names<TAB>key=value ..." and "names<TAB>key=value:effect ..."
+#   MEMBERS             words "name=address": wanted etcd members
+#   ETCD_ENDPOINTS      comma list, as the API server's
+#   STALL_S             seconds without progress after which the phase fails
+#   IDLE_S              the same, where nothing is under way either
+#   NETWORK             1: nodes become Ready
+#   MAINTENANCE         names as above, to be cordoned; may be unset
+#   ADDONS              words: wanted user add-ons; may be unset
+# Changes: Nodes, etcd's members, objects of user add-ons that left the config.
+# shellcheck source=etcdctl.sh disable=SC2154 # here: the folder of run.sh
+source "$here/etcdctl.sh"
 # shellcheck source=membership.sh disable=SC2154 # here: the folder of run.sh
 source "$here/membership.sh"
 # shellcheck source=cluster-reader.sh
@@ -17,7 +28,8 @@ source "$here/addon-list.sh"
 # shellcheck source=tokens.sh
 source "$here/tokens.sh"
 
-# Wanted nodes that are not as wanted, one a line: "busy", "idle" (nothing is under way there) or "failed", then the name with the reason.
+# Wanted nodes that are not as wanted, one a line: "busy", "idle" (nothing is under way there) or "failed", then the
+# name with the reason.
 missing() {
   local have
   have=$(cluster_table) || {
@@ -29,10 +41,15 @@ missing() {
       for (name in want) {
         silent = begun[name] == "" && ready[name] == "Unknown"
         if (!there[name]) say("busy", name, "not registered")
-        else if (index(failed[name], want[name] " ") == 1) say("failed", name, "failed at " substr(failed[name], length(want[name]) + 2))
-        else if (applied[name] != want[name] && begun[name] != "") say("busy", name, "has begun to apply this configuration")
-        else if (applied[name] != want[name]) say(applied[name] == "" ? "busy" : "idle", name, "has not applied this configuration" (silent ? ", and gives no sign of life" : ""))
-        else if (ready[name] != "True" && network == 1) say(silent ? "idle" : "busy", name, silent ? "gives no sign of life" : "not Ready")
+        else if (index(failed[name], want[name] " ") == 1)
+          say("failed", name, "failed at " substr(failed[name], length(want[name]) + 2))
+        else if (applied[name] != want[name] && begun[name] != "")
+          say("busy", name, "has begun to apply this configuration")
+        else if (applied[name] != want[name])
+          say(applied[name] == "" ? "busy" : "idle", name, \
+            "has not applied this configuration" (silent ? ", and is unresponsive" : ""))
+        else if (ready[name] != "True" && network == 1)
+          say(silent ? "idle" : "busy", name, silent ? "is unresponsive" : "not Ready")
       }
     }' <(wanted_table) <(printf '%s\n' "$have") | sort
 }
@@ -44,11 +61,12 @@ wait_for_nodes() {
     if [[ -z $left ]]; then return; fi
     failures=$(sed -n 's/^failed //p' <<<"$left")
     if [[ $left != "$NO_ANSWER" ]]; then
-      # What stands there at first may be of an earlier update, and its retry has not begun yet: only news ends the wait at once.
+      # What stands there at first may be of an earlier update, and its retry has not begun yet: only news ends the wait
+      # at once.
       if [[ $known == unread ]]; then known=$failures; fi
       failures=$(comm -13 <(sort <<<"$known") <(sort <<<"$failures"))
       if [[ -n $failures ]]; then
-        die "$(listed "$failures")" "mend what the failed command above names, then run pulumi up again"
+        die "$(first_rows "$failures")" "fix what the failed command above names, then run pulumi up again"
       fi
       count=$(wc -l <<<"$left")
       if ((count < ${fewest:-count + 1})); then fewest=$count since=$SECONDS; fi
@@ -61,15 +79,18 @@ wait_for_nodes() {
   done
 }
 give_up() { # give_up MISSING SECONDS
-  local todo="see the failure of that node above, or journalctl -u kubelet -u containerd there; then run pulumi up again; if nothing failed there, raise converge.generation first"
+  local todo="see the failure of that node above, or journalctl -u kubelet -u containerd there;"
+  todo+=" then run pulumi up again; if nothing failed there, raise converge.generation first"
   if [[ $'\n'$1 != *$'\n'busy* ]]; then
-    todo="see the failure of that node above; a machine that cannot be reached has to be switched on, or taken out of the config; then run pulumi up again"
+    todo="see the failure of that node above; a machine that cannot be reached has to be switched on,"
+    todo+=" or taken out of the config; then run pulumi up again"
   fi
-  die "$(wc -l <<<"$1") node(s) not as wanted, and nothing moved for $2 s: $(listed "$(cut -d' ' -f2- <<<"$1")")" "$todo"
+  die "$(wc -l <<<"$1") node(s) not as wanted, and nothing moved for $2 s: $(first_rows "$(cut -d' ' -f2- <<<"$1")")" \
+    "$todo"
 }
 
-# Who leaves: Nodes that this stack has asked for once, by the cluster's own record, and wants no more. Callers take its output into a variable: where a
-# loop reads it straight, an API that does not answer would count as "none".
+# Who leaves: Nodes that this stack has asked for once, by the cluster's own record, and wants no more. Callers take its
+# output into a variable: where a loop reads it straight, an API that does not answer would count as "none".
 unwanted_nodes() {
   local have asked
   have=$(read_nodes)
@@ -83,7 +104,10 @@ tell_strangers() {
   asked=$(asked_nodes)
   names=$(comm -23 <(printf '%s\n' "$have") <({ printf '%s\n' "$asked" && wanted_table | cut -d' ' -f1; } | sort -u))
   while read -r name; do
-    if [[ -n $name ]]; then log "WARNING Node $name was never asked for by this stack, and is left alone; kubectl delete node $name takes it out"; fi
+    if [[ -n $name ]]; then
+      log "WARNING Node $name was never asked for by this stack, and is left alone; kubectl delete node $name takes" \
+        "it out"
+    fi
   done <<<"$names"
 }
 
@@ -101,8 +125,9 @@ keep_nodes() {
   done <<<"$rows"
 }
 
-# All are cordoned before one is drained: what it gives up must not go to the next. And all are drained before a member leaves: the kubelet of
-# a leaving master that talks to the apiserver beside a removed member would not hear of an eviction for over a minute.
+# All are cordoned before one is drained: what it gives up must not go to the next. And all are drained before a member
+# leaves: the kubelet of a leaving master that talks to the apiserver beside a removed member would not hear of an
+# eviction for over a minute.
 drain_nodes() {
   local name names
   names=$(unwanted_nodes)
@@ -121,18 +146,21 @@ expect_members() {
   local member rows
   rows=$(etcd_local member list -w simple)
   for member in $MEMBERS; do
-    awk -F', ' -v url="https://${member#*=}:2380" '$4 == url && $2 == "started" && $6 == "false" {found = 1} END {exit !found}' <<<"$rows" ||
-      die "$member is no voting etcd member$(of_another_cluster "${member#*=}")" "raise converge.generation and run pulumi up again: it joins anew"
+    awk -F', ' -v url="https://${member#*=}:2380" \
+      '$4 == url && $2 == "started" && $6 == "false" {found = 1} END {exit !found}' <<<"$rows" ||
+      die "$member is not a voting etcd member$(of_another_cluster "${member#*=}")" \
+        "raise converge.generation and run pulumi up again: it joins again"
   done
 }
 
-# Members that are not wanted, lines "id name client-URL" (- for what is not known). Those that do not answer come first: they only weigh on
-# the quorum of the others.
+# Members that are not wanted, lines "id name client-URL" (- for what is not known). Those that do not answer come
+# first: they only weigh on the quorum of the others.
 leaving_members() {
   local member wanted=" " rows id name client
   for member in $MEMBERS; do wanted+="https://${member#*=}:2380 "; done
   rows=$(etcd_local member list -w simple)
-  awk -F', ' -v wanted="$wanted" '!index(wanted, " " $4 " ") {print $1, ($3 == "" ? "-" : $3), ($5 == "" ? "-" : $5)}' <<<"$rows" |
+  awk -F', ' -v wanted="$wanted" \
+    '!index(wanted, " " $4 " ") {print $1, ($3 == "" ? "-" : $3), ($5 == "" ? "-" : $5)}' <<<"$rows" |
     while read -r id name client; do
       printf '%s %s %s %s\n' "$(healthy_count "$client")" "$id" "$name" "$client"
     done | sort -s -n -k 1,1 | cut -d' ' -f2-
@@ -156,18 +184,23 @@ delete_nodes() {
   done <<<"$names"
 }
 
-# What each Node lacks of labels and taints that are wanted, and has of those that we once set: rows "label|name|key=value ... key-", taints as kubectl writes them.
-# Its own labels and taints are only compared; every word is one of WANTED or of the record. What others set stays.
+# What each Node lacks of labels and taints that are wanted, and has of those that we once set: rows
+# "label|name|key=value ... key-", taints as kubectl writes them. Its own labels and taints are only compared; every
+# word is one of WANTED or of the record. What others set stays.
 # shellcheck disable=SC2016 # of jq
 MARKS='
-  def table($lines): reduce ($lines | split("\n")[] | select(. != "") | split("\t")) as $row ({}; .[$row[0]] += [$row[1] | select(. != "")]);
+  def table($lines): reduce ($lines | split("\n")[] | select(. != "")
+  | split("\t")) as $row ({}; .[$row[0]] += [$row[1] | select(. != "")]);
   def key($kind): if $kind == "labels" then .[0:index("=")] else .[0:index("=")] + ":" + (. / ":" | last) end;
   def value($kind): .[index("=") + 1:] | if $kind == "labels" then . else .[0:rindex(":")] end;
   (table($wanted)) as $want | (table($held)) as $last | .items[]
-  | .metadata.name as $name | ($want[$name] // []) as $words | ($last[$name] // []) as $before | select($want | has($name))
-  | (if $kind == "labels" then .metadata.labels // {} else [.spec.taints[]? | {key: "\(.key):\(.effect)", value: (.value // "")}] | from_entries end) as $is
+  | .metadata.name as $name | ($want[$name] // []) as $words | ($last[$name] // []) as $before
+  | select($want | has($name))
+  | (if $kind == "labels" then .metadata.labels // {}
+  else [.spec.taints[]? | {key: "\(.key):\(.effect)", value: (.value // "")}] | from_entries end) as $is
   | [$words[] | key($kind)] as $keys
-  | [$words[] | select($is[key($kind)] != value($kind))] + ([$before[] | key($kind)] | unique | map(select(. as $key | ($is | has($key)) and ($keys | index($key) == null)) + "-"))
+  | [$words[] | select($is[key($kind)] != value($kind))] + ([$before[] | key($kind)] | unique
+  | map(select(. as $key | ($is | has($key)) and ($keys | index($key) == null)) + "-"))
   | select(. != []) | "\($name)|\(join(" "))"'
 # Authoritative for what we once set, silent about what others set.
 mark_nodes() {
@@ -178,7 +211,8 @@ mark_kind() { # mark_kind KIND VERB LINES
   local kind=$1 verb=$2 held rows name words list
   held=$(marks_held "$kind")
   hold_marks "$kind" "$held" "$3"
-  rows=$(nodes_json | jq -r --arg kind "$kind" --rawfile wanted <(mark_lines "$3") --rawfile held <(mark_lines "$held") "$MARKS")
+  rows=$(nodes_json |
+    jq -r --arg kind "$kind" --rawfile wanted <(mark_lines "$3") --rawfile held <(mark_lines "$held") "$MARKS")
   while IFS='|' read -r name words; do
     if [[ -z $name ]]; then continue; fi
     read -ra list <<<"$words"
@@ -231,6 +265,6 @@ main() {
   settle_nodes
   # shellcheck disable=SC2086 # words are words
   sweep_addons ${ADDONS:-}
-  wait_for 60 "bootstrap tokens of ours gone" end_tokens # all have joined
+  wait_for 60 "bootstrap tokens of kube-ha gone" end_tokens # all have joined
   finish
 }

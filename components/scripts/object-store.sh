@@ -1,20 +1,22 @@
 # shellcheck shell=bash
-# Sends snapshots to an object store with the API of S3, and deletes old ones there, by curl alone, which signs each request (AWS Signature Version
-# 4). Only definitions; snapshot.sh sources it. The store gets the SHA-256 of what is sent, signed with the request, and takes nothing else.
-# Values: BACKUP_STORE (http(s)://host[:port]/bucket[/prefix]; empty: there is none), BACKUP_REGION, BACKUP_ACCESS_KEY, BACKUP_CA (1: its own,
-#   $PKI/store-ca.crt), BACKUP_PRUNE (1: old ones are deleted there), BACKUP_PROXY (URL; empty: none), and those of snapshot.sh. Reads the key's
-#   secret in $PKI/store.key. Owns: objects below <prefix>/<cluster>-<its id>/, the marks backup.sent and backup.unsent.
+# Sends snapshots to an object store with the API of S3, and deletes old ones there, by curl alone, which signs each
+# request (AWS Signature Version 4). Only definitions; snapshot.sh sources it. The store gets the SHA-256 of what is
+# sent, signed with the request, and takes nothing else.
+# Variables: BACKUP_STORE (http(s)://host[:port]/bucket[/prefix]; empty: there is none), BACKUP_REGION,
+#   BACKUP_ACCESS_KEY, BACKUP_CA (1: its own, $PKI/store-ca.crt), BACKUP_PRUNE (1: old ones are deleted there),
+#   BACKUP_PROXY (URL; empty: none), and those of snapshot.sh. Reads the key's secret in $PKI/store.key. Changes:
+#   objects below <prefix>/<cluster>-<its id>/, the marks backup.sent and backup.unsent.
 STORE_FOLDER=${CLUSTER}-$CLUSTER_ID
 NOTHING_SUM=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
 PAGES=100              # of 1000 names each
-MOST_KIB=16384         # of an answer; what else lies on this disk is etcd
+MOST_KIB=16384         # of an answer; what else is on this disk is etcd
 STILL_S=${STILL_S:-60} # a store that stands still for so long has failed
 
 # Names of this run alone: an upload may take long, and the next backup does not wait for it.
 SENDING=$BACKUPS/.sending-$$
 
-# asked PATH SUM [WORD...]: one request, curl's other WORDs with it; what the store answers lies in $SENDING-answer. Where it refuses, or
-# cannot be reached, the reason is on stdout.
+# asked PATH SUM [WORD...]: one request, curl's other WORDs with it; what the store answers is in $SENDING-answer.
+# Where it refuses, or cannot be reached, the reason is on stdout.
 asked() {
   local path=$1 sum=$2 origin code secret status said=$SENDING-answer error=$SENDING-error trust=()
   shift 2
@@ -22,11 +24,15 @@ asked() {
   secret=$(<"$PKI/store.key") secret=${secret//\\/\\\\}
   if [[ ${BACKUP_CA:-0} == 1 ]]; then trust=(--cacert "$PKI/store-ca.crt"); fi
   rm -f "$said"
-  # The secret on stdin: a command line can be read by everybody. -q: no settings of root's own. Nothing is followed elsewhere.
+  # The secret on stdin: a command line can be read by everybody. -q: no settings of root's own. Nothing is followed
+  # elsewhere.
   code=$(printf 'user = "%s:%s"\n' "$BACKUP_ACCESS_KEY" "${secret//\"/\\\"}" |
-    (ulimit -f "$MOST_KIB" && exec curl -q -sS -K - --proto '=http,https' --proxy "${BACKUP_PROXY:-}" "${trust[@]}" --aws-sigv4 "aws:amz:$BACKUP_REGION:s3" \
-      -H "x-amz-content-sha256: $sum" --connect-timeout 10 --speed-limit 1 --speed-time "$STILL_S" --max-time 1200 --retry 2 --retry-delay 3 --retry-max-time 300 \
-      --retry-all-errors -o "$said" -w '%{http_code}' "$@" "$origin$path" 2>"$error")) || {
+    (ulimit -f "$MOST_KIB" &&
+      exec curl -q -sS -K - --proto '=http,https' --proxy "${BACKUP_PROXY:-}" "${trust[@]}" --aws-sigv4 \
+        "aws:amz:$BACKUP_REGION:s3" \
+        -H "x-amz-content-sha256: $sum" --connect-timeout 10 --speed-limit 1 --speed-time "$STILL_S" --max-time 1200 \
+        --retry 2 --retry-delay 3 --retry-max-time 300 \
+        --retry-all-errors -o "$said" -w '%{http_code}' "$@" "$origin$path" 2>"$error")) || {
     status=$?
     (grep '^curl: (' "$error" || echo "curl ended with $status") | tail -n 1 | tr -cd '[:print:]' | cut -c1-300
     return 1
@@ -51,7 +57,8 @@ send_object() { # send_object FILE NAME SUM
   local md5
   # Besides the signed sum: buckets that lock objects want it.
   md5=$(openssl dgst -md5 -binary "$1" | base64)
-  asked "$(bucket_path)/$(object_name "$2")" "$3" -T "$1" -H "Content-MD5: $md5" -H "Content-Type: application/octet-stream"
+  asked "$(bucket_path)/$(object_name "$2")" "$3" -T "$1" -H "Content-MD5: $md5" \
+    -H "Content-Type: application/octet-stream"
 }
 
 # What is on this machine stays, whatever the store says.
@@ -60,27 +67,37 @@ not_sent() { # not_sent NAME REASON
   case $2 in
     *RequestTimeTooSkewed*) todo="set the clock of $NODE ($(date -u +%FT%TZ))" ;;
     *NoSuchBucket*) todo="make that bucket, or name another one" ;;
-    *InvalidAccessKeyId* | *SignatureDoesNotMatch* | *AccessDenied* | *"access key"* | *"403 "*) todo="see etcd.backup.objectStore.accessKey and kube-ha:backupSecretKey, and that this key may write there" ;;
-    *AuthorizationHeaderMalformed* | *"301 "* | *"307 "*) todo="see etcd.backup.objectStore: endpoint and region have to be those of the bucket" ;;
+    *InvalidAccessKeyId* | *SignatureDoesNotMatch* | *AccessDenied* | *"access key"* | *"403 "*)
+      todo="see etcd.backup.objectStore.accessKey and kube-ha:backupSecretKey, and that this key may write there"
+      ;;
+    *AuthorizationHeaderMalformed* | *"301 "* | *"307 "*)
+      todo="see etcd.backup.objectStore: endpoint and region have to be those of the bucket"
+      ;;
     *certificate*) todo="see etcd.backup.objectStore.ca" ;;
   esac
   # On a full disk the mark is missing, the error below counts, and backup.begun stays.
-  if (printf '%s\t%s\t%s\n' "$(date +%s)" "$1" "$2" | put 600 "$STATE/backup.unsent") >/dev/null 2>&1; then rm -f "$STATE/backup.begun"; fi
-  die "the snapshot is at $BACKUPS/$1, but not at $BACKUP_STORE: $2" "$todo; settings of the store are changed by an up of their own, then: make backup"
+  if (printf '%s\t%s\t%s\n' "$(date +%s)" "$1" "$2" | put 600 "$STATE/backup.unsent") >/dev/null 2>&1; then
+    rm -f "$STATE/backup.begun"
+  fi
+  die "the snapshot is at $BACKUPS/$1, but not at $BACKUP_STORE: $2" \
+    "$todo; settings of the store are changed by an update of their own, then: make backup"
 }
 
-# send_off NAME: the checksum first, so that a snapshot that has its name has all that belongs to it. Whoever wants a snapshot meanwhile does not wait
-# for the store: the lock is given up, and what is sent is held by names that no other run prunes.
+# send_off NAME: the checksum first, so that a snapshot that has its name has all that belongs to it. Whoever wants a
+# snapshot meanwhile does not wait for the store: the lock is given up, and what is sent is held by names that no other
+# run prunes.
 send_off() {
   local name=$1 sum reason version
-  if [[ -z ${BACKUP_STORE:-} || $REASON == survivor ]]; then return; fi # a survivor's is brought to whoever asked for it
+  # a survivor's is brought to whoever asked for it
+  if [[ -z ${BACKUP_STORE:-} || $REASON == survivor ]]; then return; fi
   ln -f "$BACKUPS/$name" "$SENDING-snapshot"
   ln -f "$BACKUPS/$name.sha256" "$SENDING-sum"
   trap 'rm -f "$SENDING"-*' EXIT
   exec 7>&-
   version=$(curl -q --version | awk 'NR == 1 {print $2}')
   # Older ones sign without the sum, or without the port.
-  [[ $(printf '%s\n' 7.88 "$version" | sort -V | head -n 1) == 7.88 ]] || not_sent "$name" "curl $version here cannot sign it; 7.88 can"
+  [[ $(printf '%s\n' 7.88 "$version" | sort -V | head -n 1) == 7.88 ]] ||
+    not_sent "$name" "curl $version here cannot sign it; 7.88 can"
   [[ -s $PKI/store.key ]] || not_sent "$name" "there is no $PKI/store.key (pulumi up places it)"
   sum=$(sha256sum <"$SENDING-sum")
   reason=$(send_object "$SENDING-sum" "$name.sha256" "${sum%% *}") || not_sent "$name" "$reason"
@@ -117,7 +134,8 @@ stored() {
   return 1
 }
 
-# As prune, by the names that are there: all of this reason that is older than the oldest one that is kept goes, checksums without a snapshot too.
+# As prune, by the names that are there: all of this reason that is older than the oldest one that is kept goes,
+# checksums without a snapshot too.
 prune_store() { # prune_store NAME: which has just been sent, and stays
   local form names oldest name reason ours gone=0
   form=$(name_form)
@@ -133,5 +151,6 @@ prune_store() { # prune_store NAME: which has just been sent, and stays
   if ((gone)); then log "deleted $gone old objects there"; fi
 }
 not_pruned() { # not_pruned REASON
-  die "the snapshot is at $BACKUP_STORE, but old ones there cannot be deleted: $1" "let this key list and delete there, or leave it to the bucket: etcd.backup.objectStore.prune: false"
+  die "the snapshot is at $BACKUP_STORE, but old ones there cannot be deleted: $1" \
+    "let this key list and delete there, or leave it to the bucket: etcd.backup.objectStore.prune: false"
 }

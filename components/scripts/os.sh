@@ -1,29 +1,35 @@
 # shellcheck shell=bash
-# Packages of the operating system, brought up to date when the config says another word for them, and the reboot that they ask for. Only definitions;
-# node.sh sources it. Needs update.sh, aside.sh, etcd-client.sh, wipe.sh and doors.sh.
-# What serves steps aside first: pods are evicted, the API server drains, leases and etcd's leadership are handed over. A reboot ends the phase well:
-# nobody reaches the machine by SSH until it is back, and then a unit goes on with the very same phase, whether the engine is still there or not.
-# Values: OS_PACKAGES (the word; empty: nothing is updated), OS_REBOOT (if-needed, always, never), OS_HOLD (names of packages that stay as they are).
-# In $STATE: os (the word that is done), os.reboot ("word mark" of the boot that is to end), os.held (packages that we hold).
+# Packages of the operating system, brought up to date when the config says another word for them, and the reboot that
+# they ask for. Only definitions; node.sh sources it. Needs update.sh, aside.sh, etcd-client.sh, wipe.sh and doors.sh.
+# What serves steps aside first: pods are evicted, the API server drains, leases and etcd's leadership are handed over.
+# A reboot ends the phase well: nobody reaches the machine by SSH until it is back, and then a unit continues with the
+# very same phase, whether the engine is still there or not.
+# Variables: OS_PACKAGES (the word; empty: nothing is updated), OS_REBOOT (if-needed, always, never), OS_HOLD (names of
+#   packages that stay as they are). In $STATE: os (the word that is done), os.reboot ("word mark" of the boot that is
+#   to end), os.held (packages that we hold).
 UNITS=$ROOT/etc/systemd/system
 SENTINEL=$ROOT/run/reboot-required
 SSH_UNITS="ssh.socket sshd.socket ssh.service sshd.service"
 
-# Which start of the machine this is. The id is that of the kernel, which containers share; the start of the first process is their own.
+# Which start of the machine this is. The id is that of the kernel, which containers share; the start of the first
+# process is their own.
 boot_mark() { printf '%s-%s\n' "$(</proc/sys/kernel/random/boot_id)" "$(awk '{print $22}' /proc/1/stat)"; }
 
-# apt COMMAND...: what the system itself does with its packages is waited for. In the first minutes of a machine that is timers of its own; apt's option
-# for it knows dpkg's lock alone, and that of the lists fails at once.
+# apt COMMAND...: what the system itself does with its packages is waited for. In the first minutes of a machine that is
+# timers of its own; apt's option for it knows dpkg's lock alone, and that of the lists fails at once.
 APT_WAIT_S=300
 apt() {
   local end=$((SECONDS + APT_WAIT_S)) status told="" held
   while true; do
     status=0
     "$@" >"$STATE/apt.log" 2>&1 || status=$?
-    held=$(grep -Em 1 'Could not get lock|Unable to (acquire|lock)|lock was locked by' "$STATE/apt.log") || return "$status"
+    held=$(grep -Em 1 'Could not get lock|Unable to (acquire|lock)|lock was locked by' "$STATE/apt.log") ||
+      return "$status"
     if ((status == 0)); then return; fi
     if ((SECONDS >= end)); then
-      die "another program works on packages since $APT_WAIT_S s: $held" "see what it is (ps -fp of that process; systemctl list-jobs; journalctl -u apt-daily -u apt-daily-upgrade -u unattended-upgrades), let it end, then run pulumi up again"
+      die "another program works on packages since $APT_WAIT_S s: $held" \
+        "see what it is (ps -fp of that process; systemctl list-jobs; journalctl -u apt-daily -u apt-daily-upgrade -u" \
+        "unattended-upgrades), let it end, then run pulumi up again"
     fi
     if [[ -z $told ]]; then log "another program works on packages, it is waited for: $held"; fi
     told=1
@@ -59,7 +65,8 @@ hold_packages() {
   for name in $OS_HOLD; do
     # What is not installed cannot be updated either.
     if [[ $'\n'$there$'\n' != *$'\n'"$name"$'\n'* && $(package_status "$name") == installed ]]; then
-      if [[ $held != *" $name "* ]]; then printf '%s\n' "$name" >>"$list"; fi # before it is held: a run that is cut off must not forget it
+      # before it is held: a run that is cut off must not forget it
+      if [[ $held != *" $name "* ]]; then printf '%s\n' "$name" >>"$list"; fi
       mark_package hold "$name"
     fi
   done
@@ -79,14 +86,17 @@ package_status() { dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null || tr
 
 find_packages() {
   # An earlier run may have been cut off in the middle.
-  apt timeout 600 dpkg --configure -a || die "dpkg --configure -a: $(apt_said)" "see $STATE/apt.log, mend it by hand; nothing was updated yet"
-  apt timeout 600 apt-get -qq -o APT::Update::Error-Mode=any update || die "apt-get update: $(apt_said)" "see that the package sources in /etc/apt are reachable; the node serves as before"
+  apt timeout 600 dpkg --configure -a ||
+    die "dpkg --configure -a: $(apt_said)" "see $STATE/apt.log, fix it by hand; nothing was updated yet"
+  apt timeout 600 apt-get -qq -o APT::Update::Error-Mode=any update ||
+    die "apt-get update: $(apt_said)" \
+      "see that the package sources in /etc/apt are reachable; the node serves as before"
 }
 # Names of packages that would change. With new ones: a kernel comes as a package of another name.
 upgradable() { apt-get -qq -s -o Debug::NoLocking=1 --with-new-pkgs upgrade | awk '$1 == "Inst" {print $2}'; }
 
-# What asks for a reboot; nothing where nothing does. Debian's and Ubuntu's packages leave a mark, where something is installed that lets them;
-# a kernel shows by itself.
+# What asks for a reboot; nothing where nothing does. Debian's and Ubuntu's packages leave a mark, where something is
+# installed that lets them; a kernel shows by itself.
 reboot_reason() {
   local running newest
   if [[ $OS_REBOOT == never ]]; then return; fi
@@ -100,20 +110,28 @@ reboot_reason() {
     running=$(uname -r)
     newest=$(compgen -G "$ROOT/boot/vmlinuz-*" | sort -V | tail -n 1) || true # a machine without is an answer
     newest=${newest##*/}
-    if [[ -n $newest && $newest != "vmlinuz-$running" ]]; then echo "kernel $running runs, ${newest#vmlinuz-} is installed"; fi
+    if [[ -n $newest && $newest != "vmlinuz-$running" ]]; then
+      echo "kernel $running runs, ${newest#vmlinuz-} is installed"
+    fi
   fi
 }
 # The reboot that an earlier run of this phase began for this word has happened.
-has_rebooted() { [[ -f $STATE/os.reboot && $(<"$STATE/os.reboot") != "$OS_PACKAGES $(boot_mark)" && $(<"$STATE/os.reboot") == "$OS_PACKAGES "* ]]; }
+has_rebooted() {
+  [[ -f $STATE/os.reboot &&
+    $(<"$STATE/os.reboot") != "$OS_PACKAGES $(boot_mark)" && $(<"$STATE/os.reboot") == "$OS_PACKAGES "* ]]
+}
 
 update_packages() { # update_packages NAMES
   local why
   if serves; then step_aside; fi
   if [[ -n $1 ]]; then
     log "updating $(wc -w <<<"$1") package(s): $(xargs <<<"$1" | cut -c 1-300)"
-    # Files of ours stay; what a package starts anew starts by its own script.
-    apt timeout 3600 apt-get -qq -y -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold --with-new-pkgs upgrade ||
-      die "apt-get upgrade: $(apt_said)" "see $STATE/apt.log on $NODE; then run pulumi up again: it goes on, and takes the node back into service at its end"
+    # Files of kube-ha stay; what a package starts again starts by its own script.
+    apt timeout 3600 apt-get -qq -y -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold \
+      --with-new-pkgs upgrade ||
+      die "apt-get upgrade: $(apt_said)" \
+        "see $STATE/apt.log on $NODE; then run pulumi up again: it continues, and takes the node back into service at" \
+        "its end"
     changes=$((changes + 1))
   fi
   why=$(reboot_reason)
@@ -127,9 +145,10 @@ update_packages() { # update_packages NAMES
 # Whether anybody would miss this machine.
 serves() { joined || etcd_has_data || { is_load_balancer && stands_by; }; }
 step_aside() {
-  if [[ $ROLES == *etcd* ]]; then etcd_heir >/dev/null; fi   # first: it refuses where the quorum would be lost
+  if [[ $ROLES == *etcd* ]]; then etcd_successor >/dev/null; fi   # first: it refuses where the quorum would be lost
   if [[ $ROLES == *master* ]]; then others_serve || true; fi # refuses too; the only one has nobody to hand over to
-  keep_going_on                                              # before anything is taken out of service: the machine may die any moment
+  # before anything is taken out of service: the machine may die any moment
+  keep_going_on
   if is_load_balancer; then
     hand_over_vip
     return
@@ -171,31 +190,34 @@ WantedBy=multi-user.target"
 gone_on() { # the phase has come to its end
   if [[ ! -e $UNITS/$RESUME ]]; then return; fi
   systemctl disable -q "$RESUME"
-  # The unit last: other phases wait until it is gone. systemd is not told, for this may run in it: it would go on with the usual time limits.
+  # The unit last: other phases wait until it is gone. systemd is not told, for this may run in it: it would go on with
+  # the usual time limits.
   rm -f "$STATE/resume.values" "$UNITS/$RESUME"
 }
 
-# The engine's next command on this machine must not begin before the reboot: it would be cut off, and count as failed. So no new login is
-# taken from here on; this one goes on to its end. Should the reboot fail, logins are taken again.
+# The engine's next command on this machine must not begin before the reboot: it would be cut off, and count as failed.
+# So no new login is taken from here on; this one continues to its end. Should the reboot fail, logins are taken again.
 reboot_now() { # reboot_now WHY
-  local unit open="" heir
-  heir=$(etcd_heir) # once more: the update may have taken a while
-  hand_over_etcd "$heir"
+  local unit open="" successor
+  successor=$(etcd_successor) # once more: the update may have taken a while
+  hand_over_etcd "$successor"
   if holds_vip && systemctl is-active -q keepalived; then
     systemctl stop keepalived # the address goes to another machine while this one still answers who comes by it
     sleep 2
   fi
   put 644 "$STATE/os.reboot" <<<"$OS_PACKAGES $(boot_mark)"
   sync
-  log "rebooting: $1; this machine goes on by itself afterwards (journalctl -u $RESUME)"
+  log "rebooting: $1; this machine continues by itself afterwards (journalctl -u $RESUME)"
   for unit in $SSH_UNITS; do
     if systemctl is-active -q "$unit"; then open+=" $unit"; fi
   done
   # shellcheck disable=SC2016,SC2086 # of the inner shell; units are words
-  systemd-run -q --collect --unit kube-ha-reboot /bin/bash -c 'flock -w 30 "$0" true; sleep 1; systemctl reboot && sleep 600; systemctl start "$@"' "$LOCK" $open ||
+  systemd-run -q --collect --unit kube-ha-reboot /bin/bash -c \
+    'flock -w 30 "$0" true; sleep 1; systemctl reboot && sleep 600; systemctl start "$@"' "$LOCK" $open ||
     die "the reboot cannot be scheduled" "see journalctl -b -u kube-ha-reboot on $NODE; then run pulumi up again"
   for unit in $open; do
-    systemctl stop "$unit" || die "$unit does not stop" "see journalctl -b -u $unit on $NODE; it reboots all the same: then run pulumi up again"
+    systemctl stop "$unit" ||
+      die "$unit does not stop" "see journalctl -b -u $unit on $NODE; it reboots all the same: then run pulumi up again"
   done
   finish
   exit 0

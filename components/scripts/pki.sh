@@ -1,7 +1,10 @@
 # shellcheck shell=bash
-# Makes the files of this node's PKI hold what the stack holds. The one phase whose values are keys: its stdin is secret.
-# Leaves the sums of what it wrote in $STATE/pki.sums, by which probe.sh tells what was changed since, without a look at any content.
-# Values: OS_PACKAGES (of a load balancer: the node phase may reboot it for a new word; may be unset), PKI_COUNT, then PKI_MODE_<n> (644 where it is not said), PKI_OWNER_<n> (etcd:etcd, or unset: root), PKI_PATH_<n>, PKI_TEXT_<n> for n from 1.
+# Makes the files of this node's PKI hold what the stack holds. The one phase whose values are keys: its stdin is
+# secret. Leaves the sums of what it wrote in $STATE/pki.sums, by which probe.sh tells what was changed since, without a
+# look at any content.
+# Variables: OS_PACKAGES (of a load balancer: the node phase may reboot it for a new word; may be unset), PKI_COUNT,
+#   then PKI_MODE_<n> (644 where it is not said), PKI_OWNER_<n> (etcd:etcd, or unset: root), PKI_PATH_<n>, PKI_TEXT_<n>
+#   for n from 1.
 # shellcheck source=etcd-client.sh disable=SC2154 # here: the folder of run.sh
 source "$here/etcd-client.sh"
 
@@ -22,12 +25,16 @@ main() {
   finish
 }
 
-# While leafs had run out it ended again and again, and a kubelet waits for up to five minutes before it starts such a one once more.
+# While leafs had run out it ended again and again, and a kubelet waits for up to five minutes before it starts such a
+# one once more.
 wake_api_server() {
   # shellcheck disable=SC2154 # counted by put
-  if ((changes == 0)) || [[ ! -f $ROOT/etc/kubernetes/manifests/kube-apiserver.yaml ]] || ! systemctl is-active -q kubelet; then return; fi
+  if ((changes == 0)) || [[ ! -f $ROOT/etc/kubernetes/manifests/kube-apiserver.yaml ]] ||
+    ! systemctl is-active -q kubelet; then
+    return
+  fi
   if curl -fsSk --max-time 5 --noproxy '*' -o /dev/null https://127.0.0.1:6443/readyz 2>/dev/null; then return; fi
-  log "the API server does not serve: kubelet begins anew with it"
+  log "the API server does not serve: kubelet starts again with it"
   systemctl restart kubelet
 }
 
@@ -35,7 +42,9 @@ wake_api_server() {
 record_sums() {
   local sums mark=$STATE/pki.sums
   sums=$(sha256sum -- "$@")
-  if [[ -f $mark ]]; then sums+=$'\n'$(awk 'NR == FNR {now[$2]; next} !($2 in now)' <(printf '%s\n' "$sums") "$mark"); fi
+  if [[ -f $mark ]]; then
+    sums+=$'\n'$(awk 'NR == FNR {now[$2]; next} !($2 in now)' <(printf '%s\n' "$sums") "$mark")
+  fi
   sums=$(sort -k 2 <<<"${sums%$'\n'}")
   put 600 "$mark" <<<"$sums"
 }

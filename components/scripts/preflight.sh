@@ -1,7 +1,19 @@
 # shellcheck shell=bash
-# Makes sure that this machine can become NODE, before anything is changed on it. Reports every problem at once; changes nothing.
-# Values: ROLES, ADDRESS, ARCH, PORTS (to be free), PEERS (address:port, reachable), PEERS_ENOUGH (so many of them will do; unset: all), SOURCES (URLs, reachable), VXLAN (1: needed),
-#   MOUNT (where a disk has to be mounted; empty or absent: nowhere), VIP_INTERFACE (that has to have ADDRESS; empty: any), MTU (bytes that the interface of ADDRESS has to take; empty: any), MIN_CPUS, MIN_MEMORY_MIB, MIN_DISK_GIB; REPORT (1: look even if the machine is a node already).
+# Checks that this machine can become NODE, before anything is changed on it. Reports all problems at once.
+# Variables:
+#   ROLES, ADDRESS, ARCH
+#   PORTS               must be free
+#   PEERS               address:port, must be reachable
+#   PEERS_ENOUGH        so many of them are enough; unset: all
+#   SOURCES             URLs, must be reachable
+#   PROXY_ENV           as node.sh
+#   VXLAN               1: the kernel must have it
+#   MOUNT               where a disk must be mounted; empty or unset: nowhere
+#   VIP_INTERFACE       must have ADDRESS; empty: any
+#   MTU                 bytes that the interface of ADDRESS must take; empty: any
+#   MIN_CPUS, MIN_MEMORY_MIB, MIN_DISK_GIB
+#   REPORT              1: check even if the machine is a node already
+# Changes: nothing.
 problems=()
 problem() { problems+=("$1"$'\n'"    do: $2"); }
 
@@ -16,19 +28,28 @@ check_system() {
     *) problem "operating system is $id $version" "use Debian 12 or 13, Ubuntu 22.04 or 24.04" ;;
   esac
   machine=$(dpkg --print-architecture)
-  [[ $machine == "$ARCH" ]] || problem "architecture is $machine, the config says $ARCH" "set arch: $machine on this node's pool"
+  [[ $machine == "$ARCH" ]] ||
+    problem "architecture is $machine, the config says $ARCH" "set arch: $machine on this node's pool"
   [[ $EUID == 0 ]] || problem "commands run as uid $EUID" "let the SSH user run sudo without a password"
   [[ -d /run/systemd/system ]] || problem "systemd is not running" "boot the machine with systemd"
   (($(nproc) >= MIN_CPUS)) || problem "$(nproc) CPUs, $MIN_CPUS needed" "give the machine more CPUs"
   memory_kib=$(awk '/^MemTotal:/{print $2}' /proc/meminfo)
-  ((memory_kib / 1024 >= MIN_MEMORY_MIB)) || problem "$((memory_kib / 1024)) MiB of memory, $MIN_MEMORY_MIB needed" "give the machine more memory"
+  ((memory_kib / 1024 >= MIN_MEMORY_MIB)) ||
+    problem "$((memory_kib / 1024)) MiB of memory, $MIN_MEMORY_MIB needed" "give the machine more memory"
   free_kib=$(df -Pk /var/lib | awk 'NR==2{print $4}')
-  ((free_kib / 1048576 >= MIN_DISK_GIB)) || problem "$((free_kib / 1048576)) GiB free on /var/lib, $MIN_DISK_GIB needed" "free or add disk space"
+  ((free_kib / 1048576 >= MIN_DISK_GIB)) ||
+    problem "$((free_kib / 1048576)) GiB free on /var/lib, $MIN_DISK_GIB needed" "free or add disk space"
   # Else etcd would write to the boot disk, and lose all of it with the machine.
-  if [[ -n ${MOUNT:-} ]] && ! mountpoint -q "$MOUNT"; then problem "no disk is mounted at $MOUNT" "see what cloud-init says of it: less /var/log/cloud-init-output.log"; fi
-  [[ -s /etc/machine-id && $(</etc/machine-id) =~ ^[0-9a-f]{32}$ ]] || problem "/etc/machine-id is not set" "run systemd-machine-id-setup"
-  [[ $(hostname) =~ ^[a-zA-Z0-9]([-.a-zA-Z0-9]*[a-zA-Z0-9])?$ && $(hostname) != localhost ]] || problem "hostname is \"$(hostname)\"" "run hostnamectl set-hostname $NODE"
-  [[ $(ip -o -4 addr show) == *" $ADDRESS/"* ]] || problem "address $ADDRESS is on no interface (found: $(ip -o -4 addr show scope global | awk '{print $4}' | xargs))" "correct the address in the config"
+  if [[ -n ${MOUNT:-} ]] && ! mountpoint -q "$MOUNT"; then
+    problem "no disk is mounted at $MOUNT" "see what cloud-init says of it: less /var/log/cloud-init-output.log"
+  fi
+  [[ -s /etc/machine-id && $(</etc/machine-id) =~ ^[0-9a-f]{32}$ ]] ||
+    problem "/etc/machine-id is not set" "run systemd-machine-id-setup"
+  [[ $(hostname) =~ ^[a-zA-Z0-9]([-.a-zA-Z0-9]*[a-zA-Z0-9])?$ && $(hostname) != localhost ]] ||
+    problem "hostname is \"$(hostname)\"" "run hostnamectl set-hostname $NODE"
+  [[ $(ip -o -4 addr show) == *" $ADDRESS/"* ]] ||
+    problem "address $ADDRESS is on no interface (found: $(ip -o -4 addr show scope global | awk '{print $4}' |
+      xargs))" "correct the address in the config"
 }
 
 check_kernel() {
@@ -40,10 +61,12 @@ check_kernel() {
   if [[ $CONTAINER != 1 && $(swapon --noheadings --show=NAME | wc -l) != 0 ]]; then
     problem "swap is on: $(swapon --noheadings --show=NAME | xargs)" "run swapoff -a and take swap out of /etc/fstab"
   fi
-  grep -qw overlay /proc/filesystems || modprobe -q overlay || problem "no overlay file system in this kernel" "install a kernel with overlayfs"
+  grep -qw overlay /proc/filesystems || modprobe -q overlay ||
+    problem "no overlay file system in this kernel" "install a kernel with overlayfs"
   for name in br_netfilter nf_conntrack ${VXLAN:+vxlan}; do
     # Containers share the host's kernel, where what is built in or loaded shows up below /sys/module.
-    [[ -d /sys/module/$name ]] || modprobe -q "$name" || modinfo "$name" >/dev/null 2>&1 || [[ $CONTAINER == 1 ]] || problem "kernel has no module $name" "install the full kernel package (linux-modules-extra on Ubuntu)"
+    [[ -d /sys/module/$name ]] || modprobe -q "$name" || modinfo "$name" >/dev/null 2>&1 || [[ $CONTAINER == 1 ]] ||
+      problem "kernel has no module $name" "install the full kernel package (linux-modules-extra on Ubuntu)"
   done
 }
 
@@ -52,7 +75,10 @@ check_network() {
   if [[ -n ${MTU:-} ]]; then check_mtu; fi # not among the values of an older first day
   if [[ -n ${VIP_INTERFACE:-} ]]; then
     answer=$(ip -o -4 addr show dev "$VIP_INTERFACE" 2>&1) || true # an unknown interface is an answer too
-    [[ $answer == *" $ADDRESS/"* ]] || problem "interface $VIP_INTERFACE does not have address $ADDRESS" "write into frontDoors.vip.interface the one that has it: $(ip -o -4 addr show | awk -v address="$ADDRESS/" 'index($4, address) == 1 {print $2}' | xargs)"
+    [[ $answer == *" $ADDRESS/"* ]] ||
+      problem "interface $VIP_INTERFACE does not have address $ADDRESS" \
+        "write into frontDoors.vip.interface the one that has it: $(ip -o -4 addr show |
+          awk -v address="$ADDRESS/" 'index($4, address) == 1 {print $2}' | xargs)"
   fi
   for port in $PORTS; do
     answer=$(ss -Hltnp "sport = :$port")
@@ -64,22 +90,25 @@ check_network() {
     return
   fi
   for url in $SOURCES; do
-    answer=$(curl -sSIL --connect-timeout 5 --max-time 20 -o /dev/null -w '%{http_code}' "$url" 2>&1) || true # the answer is looked at below
-    [[ $answer == 2* ]] || problem "$url answers: $answer" "see that the mirror (or upstream, by the proxy) is reachable from here"
+    # the answer is looked at below
+    answer=$(curl -sSIL --connect-timeout 5 --max-time 20 -o /dev/null -w '%{http_code}' "$url" 2>&1) || true
+    [[ $answer == 2* ]] ||
+      problem "$url answers: $answer" "see that the mirror (or upstream, by the proxy) is reachable from here"
   done
   url=${SOURCES%% *}
   if [[ -z $url ]]; then return; fi
-  # || true: no Date header is no answer about the clock, and an unreachable source has been reported above.
+  # || true: no Date header is not an answer about the clock, and an unreachable source has been reported above.
   date=$(curl -sSIL --max-time 10 "$url" 2>/dev/null | sed -n 's/^[Dd]ate: //p' | tail -1) || true
   if [[ -n $date ]]; then
     skew=$(($(date +%s) - $(date -d "$date" +%s)))
-    ((skew >= -10 && skew <= 10)) || problem "clock differs by $skew s from that of $url" "run a time service (chrony) on both"
+    ((skew >= -10 && skew <= 10)) ||
+      problem "clock differs by $skew s from that of $url" "run a time service (chrony) on both"
   fi
 }
 
 # Of a cluster that lives most will do: one machine that is down must not keep others from joining.
 check_peers() {
-  local peer reached=0 silent="" limit=$((SECONDS + 30)) # machines of one up may start seconds apart
+  local peer reached=0 silent="" limit=$((SECONDS + 30)) # machines of one update may start seconds apart
   for peer in $PEERS; do
     until dials "$peer"; do
       if ((SECONDS >= limit)); then
@@ -96,11 +125,13 @@ check_peers() {
     return
   fi
   for peer in $silent; do
-    problem "machine ${peer%:*} does not answer on port ${peer##*:}" "see that it runs and that no firewall stands between"
+    problem "machine ${peer%:*} does not answer on port ${peer##*:}" \
+      "see that it runs and that no firewall stands between"
   done
 }
 
-# A load balancer dials API servers, and at first nobody listens there; one that lives may be restarting: a machine that refuses has been reached.
+# A load balancer dials API servers, and at first nobody listens there; one that lives may be restarting: a machine that
+# refuses has been reached.
 dials() { # dials ADDRESS:PORT
   local answer
   if answer=$(timeout 3 bash -c "</dev/tcp/${1%:*}/${1##*:}" 2>&1); then return; fi
@@ -112,7 +143,9 @@ check_mtu() {
   name=$(ip -o -4 addr show | awk -v address="$ADDRESS" 'index($4, address "/") == 1 {print $2; exit}')
   if [[ -z $name ]]; then return; fi # said by check_system
   mtu=$(ip -o link show dev "$name" | grep -oP ' mtu \K[0-9]+')
-  ((mtu >= MTU)) || problem "interface $name takes packets of $mtu bytes, pods need $MTU" "raise its MTU, or lower network.mtu by $((MTU - mtu))"
+  ((mtu >= MTU)) ||
+    problem "interface $name takes packets of $mtu bytes, pods need $MTU" \
+      "raise its MTU, or lower network.mtu by $((MTU - mtu))"
 }
 
 # What other programs run here, and would lose when this machine becomes a node.
@@ -124,10 +157,13 @@ check_foreign() {
     if [[ $ROLES == loadbalancer ]]; then break; fi
     # A machine that was released with its files has the runtime that we brought.
     if [[ -f $STATE/released && $path != */docker ]]; then continue; fi
-    [[ ! -e $ROOT$path ]] || problem "another container runtime is here ($path)" "use a clean machine, or remove that runtime and its data"
+    [[ ! -e $ROOT$path ]] ||
+      problem "another container runtime is here ($path)" "use a clean machine, or remove that runtime and its data"
   done
-  if [[ -n ${VIP_INTERFACE:-} && -s $ROOT/etc/keepalived/keepalived.conf ]] && ! grep -q '^# kube-ha' "$ROOT/etc/keepalived/keepalived.conf"; then
-    problem "keepalived serves something here already" "move it to another machine: here it will hold the virtual IP of the API"
+  if [[ -n ${VIP_INTERFACE:-} && -s $ROOT/etc/keepalived/keepalived.conf ]] &&
+    ! grep -q '^# kube-ha' "$ROOT/etc/keepalived/keepalived.conf"; then
+    problem "keepalived serves something here already" \
+      "move it to another machine: here it will hold the virtual IP of the API"
   fi
   if systemctl is-active -q haproxy && grep -Eq '^(listen|frontend)' /etc/haproxy/haproxy.cfg 2>/dev/null; then
     problem "HAProxy serves something here already" "move it to another machine: here it becomes the way to the API"
@@ -138,7 +174,8 @@ check_incarnation() {
   local here
   here=$(incarnation)
   if ((here > ${INCARNATION:-1})); then
-    problem "machine is incarnation $here of $NODE, the config wants ${INCARNATION:-1}" "set nodes.$NODE.generation to $here, or to $((here + 1)) to make it anew"
+    problem "machine is incarnation $here of $NODE, the config wants ${INCARNATION:-1}" \
+      "set nodes.$NODE.generation to $here, or to $((here + 1)) to recreate it"
   elif ((here < ${INCARNATION:-1})); then
     log "this machine is incarnation $here of $NODE: it will be wiped, and becomes incarnation $INCARNATION"
   fi
@@ -157,9 +194,11 @@ main() {
     fi
     PORTS="" # they are in use by ourselves
   elif [[ -s $STATE/owner ]]; then
-    problem "machine belongs to \"$(<"$STATE/owner")\" (cluster, id, node)" "release it there, or wipe it by hand: /usr/local/lib/kube-ha/leave"
+    problem "machine belongs to \"$(<"$STATE/owner")\" (cluster, id, node)" \
+      "release it there, or wipe it by hand: /usr/local/lib/kube-ha/leave"
   elif [[ -e $ROOT/etc/kubernetes/kubelet.conf || -d $HOME_DIR/etcd/member ]]; then
-    problem "machine holds parts of some other cluster (/etc/kubernetes/kubelet.conf or $HOME_DIR/etcd)" "use a clean machine, or clean this one by hand"
+    problem "machine holds parts of some other cluster (/etc/kubernetes/kubelet.conf or $HOME_DIR/etcd)" \
+      "use a clean machine, or clean this one by hand"
   else
     check_foreign
   fi

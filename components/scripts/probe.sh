@@ -1,9 +1,15 @@
 # shellcheck shell=bash
-# Tells what is on this machine, and changes nothing: writes no file, starts nothing, holds no lock. Every question has a limit, and one that
-# fails is an answer too. `make drift` and `make status` run it over plain SSH; operations/observe/answers.py reads the lines: a word, its fields, tabs between.
-# Values: ASK (words: machine, balancer, master, member, vip; or cluster, which any master answers), ADDRESS, VIP (address); lists, a line each: FILES (paths),
-#   CERTIFICATES (paths of PEM files and kubeconfigs); words: UNITS, PROGRAMS, ARTEFACTS (names of marks), SETTLED (names of marks), SCRIPTS (file names).
+# Tells what is on this machine, and changes nothing: writes no file, starts nothing, holds no lock. Every question has
+# a limit, and one that fails is an answer too. `make drift` and `make status` run it over plain SSH;
+# operations/observe/answers.py reads the lines: a word, its fields, tabs between.
+# Variables: ASK (words: machine, balancer, master, member, vip; or cluster, which any master answers), ADDRESS, VIP
+#   (address); lists, a line each: FILES (paths), CERTIFICATES (paths of PEM files and kubeconfigs); words: UNITS,
+#   PROGRAMS, ARTEFACTS (names of marks), SETTLED (names of marks), SCRIPTS (file names).
 # What machines and those who write into the API say is shown to people, so a field is printable ASCII.
+# shellcheck source=etcdctl.sh disable=SC2154 # here: the folder of run.sh
+source "$here/etcdctl.sh"
+# shellcheck source=downloads.sh disable=SC2154 # here: the folder of run.sh
+source "$here/downloads.sh"
 # shellcheck source=cluster-reader.sh disable=SC2154 # here: the folder of run.sh
 source "$here/cluster-reader.sh"
 # shellcheck source=node-record.sh
@@ -19,14 +25,14 @@ say() { # say WORD FIELD...
 }
 # reason TEXT: the last line of what a failed question printed
 reason() { tail -n 1 <<<"${1:-no answer}" | cut -c1-200; }
-held() { if [[ -f $1 ]]; then cat "$1"; fi; }
+content_of() { if [[ -f $1 ]]; then cat "$1"; fi; }
 
 identity() {
   local busy=0
   say clock "$(date +%s.%N)"
-  say owner "$(held "$STATE/owner")"
-  say applied "$(held "$STATE/applied")"
-  say incarnation "$(held "$STATE/incarnation")"
+  say owner "$(content_of "$STATE/owner")"
+  say applied "$(content_of "$STATE/applied")"
+  say incarnation "$(content_of "$STATE/incarnation")"
   # Shared, and gone at once: a phase that begins now waits for no more than that.
   if [[ -f $LOCK ]] && ! flock -s -n "$LOCK" true; then busy=1; fi
   say busy "$busy"
@@ -75,18 +81,22 @@ units() {
   for unit in $UNITS; do
     compare "$unit.service" "$STATE/$unit.service.sum"
     is=()
-    while IFS='=' read -r key value; do is["${key:--}"]=$value; done < <(timeout 10 systemctl show -p ActiveState,UnitFileState,ActiveEnterTimestamp,NRestarts "$unit.service" 2>/dev/null || true) # no answer is told as such
+    # no answer is told as such
+    while IFS='=' read -r key value; do
+      is["${key:--}"]=$value
+    done < <(timeout 10 systemctl show -p ActiveState,UnitFileState,ActiveEnterTimestamp,NRestarts \
+      "$unit.service" 2>/dev/null || true)
     value=${is[ActiveEnterTimestamp]:-}
     if [[ -n $value ]]; then value=$(date -d "$value" +%s 2>/dev/null) || value=""; fi
     say unit "$unit" "${is[ActiveState]:-unknown}" "${is[UnitFileState]:-missing}" "$value" "${is[NRestarts]:-}"
   done
 }
 
-# What a phase notes when its work is done, or that a change broke off on the way.
+# What a phase notes when its work is done, or that a change was interrupted on the way.
 settled_marks() {
   local name text
   for name in $SETTLED; do
-    text=$(held "$STATE/$name.sum")
+    text=$(content_of "$STATE/$name.sum")
     case $text in
       "") say mark "$name" missing ;;
       "a change is under way") say mark "$name" under-way ;;
@@ -117,11 +127,12 @@ artefacts() {
   for name in $ARTEFACTS; do
     state=untouched
     untouched "$name" || state=touched
-    say artefact "$name" "$(held "$STATE/$name.artefact")" "$state"
+    say artefact "$name" "$(content_of "$STATE/$name.artefact")" "$state"
   done
 }
 
-# The first certificate of a file, base64 of PEM. A private key may follow in the same file: nothing but a whole certificate is printed.
+# The first certificate of a file, base64 of PEM. A private key may follow in the same file: nothing but a whole
+# certificate is printed.
 certificates() {
   local path text
   while IFS= read -r path; do
@@ -153,7 +164,8 @@ disk() {
   local path free total mount known=""
   for path in /var/lib "$HOME_DIR/etcd"; do
     if [[ ! -d $path ]]; then continue; fi
-    read -r total free mount < <(timeout 10 df -Pk "$path" | awk 'NR == 2 {print $2, $4, $6}') || continue # a file system that hangs
+    # a file system that hangs
+    read -r total free mount < <(timeout 10 df -Pk "$path" | awk 'NR == 2 {print $2, $4, $6}') || continue
     if [[ $mount != "$known" ]]; then say disk "$free" "$total" "$path"; fi
     known=$mount
   done
@@ -166,12 +178,15 @@ balancer() {
     say balancer - "$(reason "$answer")"
     return
   }
-  awk -F, '$1 == "kubernetes-api" && $2 !~ /^(FRONTEND|BACKEND)$|-unchecked$/ {printf "balancer\t%s\t%s\n", $2, $18}' <<<"$answer"
+  awk -F, '$1 == "kubernetes-api" && $2 !~ /^(FRONTEND|BACKEND)$|-unchecked$/ {printf "balancer\t%s\t%s\n", $2, $18}' \
+    <<<"$answer"
 }
 
 apiserver() {
   local answer
-  answer=$(curl -sS --max-time 8 --noproxy '*' --cacert /etc/kubernetes/pki/ca.crt "https://$ADDRESS:6443/readyz" 2>&1) || true # the text tells
+  # the text tells
+  answer=$(curl -sS --max-time 8 --noproxy '*' --cacert /etc/kubernetes/pki/ca.crt \
+    "https://$ADDRESS:6443/readyz" 2>&1) || true
   say readyz "$(reason "$answer")"
 }
 
@@ -187,7 +202,8 @@ member() {
   local word answer
   for word in "endpoint status" "member list"; do
     # shellcheck disable=SC2086 # two words
-    answer=$(timeout 12 etcdctl --endpoints https://127.0.0.1:2379 --cacert /etc/kube-ha/etcd/ca.crt --cert /etc/kube-ha/etcd/client.crt --key /etc/kube-ha/etcd/client.key --dial-timeout 2s --command-timeout 6s -w json $word 2>&1) || answer="no answer: $(reason "$answer")"
+    answer=$(etcdctl_at 127.0.0.1 --command-timeout 6s -w json $word 2>&1) ||
+      answer="no answer: $(reason "$answer")"
     if [[ $answer != "no answer"* ]]; then answer=$(grep -m 1 '^[[{]' <<<"$answer") || answer="no answer: no JSON"; fi
     say "etcd-${word##* }" "$answer"
   done
@@ -196,41 +212,45 @@ member() {
 # Which cluster's data it has, and why it may not serve where the guard says so.
 whose_data() {
   say etcd-identity "$(identity_at 127.0.0.1)"
-  say etcd-refused "$(held "$STATE/etcd.refused")"
+  say etcd-refused "$(content_of "$STATE/etcd.refused")"
 }
 
-# As snapshot.sh left it: time, name, bytes and revision of the last one, when one began that has not come to its end, the last one that the object
-# store has, and why a later one did not get there.
+# As snapshot.sh left it: time, name, bytes and revision of the last one, when one began that has not come to its end,
+# the last one that the object store has, and why a later one did not get there.
 backups() {
   local timer
-  timer=$(timeout 10 systemctl is-active kube-ha-backup.timer 2>/dev/null) || true # inactive is an answer, and a failure
+  # inactive is an answer, and a failure
+  timer=$(timeout 10 systemctl is-active kube-ha-backup.timer 2>/dev/null) || true
   say backup-timer "${timer:-unknown}"
   if [[ -f $STATE/backup ]]; then printf 'backup\t%s\n' "$(<"$STATE/backup")"; fi
-  say backup-begun "$(held "$STATE/backup.begun")"
+  say backup-begun "$(content_of "$STATE/backup.begun")"
   if [[ -f $STATE/backup.sent ]]; then printf 'backup-sent\t%s\n' "$(<"$STATE/backup.sent")"; fi
   if [[ -f $STATE/backup.unsent ]]; then printf 'backup-unsent\t%s\n' "$(<"$STATE/backup.unsent")"; fi
 }
 
 # kubectl keeps what it learns of the API in files; here it may not.
-look() { timeout 40 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 30s --cache-dir /dev/null/none "$@" 2>&1; }
+kubectl_readonly() {
+  timeout 40 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 30s --cache-dir /dev/null/none "$@" 2>&1
+}
 
 # A warning may stand before the object.
-looked() { sed -n '/^{/,$p' <<<"$1"; }
+json_of() { sed -n '/^{/,$p' <<<"$1"; }
 
 cluster() {
   local rows
-  rows=$(look get nodes -o json) || {
+  rows=$(kubectl_readonly get nodes -o json) || {
     say refused "$(reason "$rows")"
     return
   }
-  nodes_json() { looked "$rows"; }
+  nodes_json() { json_of "$rows"; }
   read_nodes ready cordoned kubelet runtime applied begun failed | sed 's/^/node|/' | tr '|' '\t'
-  rows=$(look -n kube-system get configmap "$RECORD_NAME" --ignore-not-found -o json) || rows=""
-  RECORD=$(looked "${rows:-"{}"}" | jq -c '.data // {}')
+  rows=$(kubectl_readonly -n kube-system get configmap "$RECORD_NAME" --ignore-not-found -o json) || rows=""
+  RECORD=$(json_of "${rows:-"{}"}" | jq -c '.data // {}')
   if recorded known; then asked_nodes | sed 's/^/asked\t/'; fi
-  rows=$(look -n default get endpointslices.discovery.k8s.io kubernetes -o json) || rows=""
-  looked "$rows" | jq -r "$CLEAN"'.endpoints[]?.addresses[]? | ipv4 | select(. != "") | "endpoint\t" + .'
-  rows=$(look -n kube-system get configmaps kubeadm-config kubelet-config --ignore-not-found -o name) || rows=""
+  rows=$(kubectl_readonly -n default get endpointslices.discovery.k8s.io kubernetes -o json) || rows=""
+  json_of "$rows" | jq -r "$CLEAN"'.endpoints[]?.addresses[]? | ipv4 | select(. != "") | "endpoint\t" + .'
+  rows=$(kubectl_readonly -n kube-system get configmaps kubeadm-config kubelet-config --ignore-not-found -o name) ||
+    rows=""
   say settings "$(grep -c '^configmap/' <<<"$rows" || true)" # 0 is an answer, grep's status with it
 }
 

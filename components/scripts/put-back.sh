@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What systemd runs at a boot when the machine went down while static pods of its control plane lay aside (aside.sh): they are put back. Nothing is
-# taken away: the next phase that comes waits until they serve.
+# What systemd runs at a boot when the machine went down while static pods of its control plane lay aside (aside.sh):
+# they are put back. Nothing is taken away: the next phase that comes waits until they serve.
 set -euo pipefail
 manifests=${ROOT:-}/etc/kubernetes/manifests
 for file in "${ROOT:-}"/var/lib/kube-ha/aside/*.yaml; do

@@ -1,10 +1,13 @@
 # shellcheck shell=bash
-# Takes dead nodes, and those that are made anew, out of the cluster before anything else happens: the virtual IP given up, their pods evicted if they still answer, their
-# etcd members removed while those that stay have a quorum of their own, their Nodes deleted. Runs on a master that stays. Who was taken out to be made
-# anew is remembered in the cluster until the gate passes, so that a later try of the same update does not take out the new one.
-# Who goes may be a machine whose etcd is a cluster of its own, with an API server that answers: nothing here asks through a load balancer.
-# Values: none while nobody goes; else INCARNATIONS (words "name=generation:state"), GOING_MEMBERS (words "name=address" of those with etcd), MEMBERS, ETCD_ENDPOINTS,
-#   ADDRESS (of this master).
+# Takes dead nodes, and those that are recreated, out of the cluster before anything else happens: the virtual IP given
+# up, their pods evicted if they still answer, their etcd members removed while the remaining nodes have a quorum of
+# their own, their Nodes deleted. Runs on a master that stays. Who was taken out to be recreated is remembered in the
+# cluster until the gate passes, so that a later try of the same update does not take out the new one. Who goes may be a
+# machine whose etcd is a cluster of its own, with an API server that answers: nothing here asks through a load
+# balancer. Variables: none while nobody goes; else INCARNATIONS (words "name=generation:state"), GOING_MEMBERS (words
+#   "name=address" of those with etcd), MEMBERS, ETCD_ENDPOINTS, ADDRESS (of this master).
+# shellcheck source=etcdctl.sh disable=SC2154 # here: the folder of run.sh
+source "$here/etcdctl.sh"
 # shellcheck source=membership.sh disable=SC2154 # here: the folder of run.sh
 source "$here/membership.sh"
 # shellcheck source=cluster-reader.sh
@@ -15,7 +18,9 @@ source "$here/admin.sh"
 source "$here/etcd-identity.sh"
 
 # The API server of this machine, once it is proved that the etcd which it asks is of our cluster.
-kubectl_admin() { kubectl --kubeconfig /etc/kubernetes/admin.conf --server "https://$ADDRESS:6443" --request-timeout 10s "$@"; }
+kubectl_admin() {
+  kubectl --kubeconfig /etc/kubernetes/admin.conf --server "https://$ADDRESS:6443" --request-timeout 10s "$@"
+}
 
 take_out() {
   local word name going=()
@@ -24,11 +29,13 @@ take_out() {
   wait_for 60 "API answering at https://$ADDRESS:6443, with etcd in order" kubectl_admin get --raw /readyz
   for word in $INCARNATIONS; do
     # Nobody new stands where a dead one stood.
-    if [[ $word == *:lost || $word == *:compromised || $(taken_out "${word%%=*}") != "${word#*=}" ]]; then going+=("$word"); fi
+    if [[ $word == *:lost || $word == *:compromised || $(taken_out "${word%%=*}") != "${word#*=}" ]]; then
+      going+=("$word")
+    fi
   done
   hand_over "${going[@]%%=*}"
   for word in "${going[@]}"; do
-    # Who has a machine in his hands may answer for it for ever.
+    # Who has a machine in his hands may answer for it forever.
     if [[ $word != *:compromised ]]; then leave_pods "${word%%=*}"; fi
   done
   for word in "${going[@]}"; do
@@ -40,18 +47,25 @@ take_out() {
     changes=$((changes + 1))
   done
 }
-taken_out() { kubectl_admin -n kube-system get configmap kube-ha-incarnations --ignore-not-found -o "jsonpath={.data.$1}"; }
+taken_out() {
+  kubectl_admin -n kube-system get configmap kube-ha-incarnations --ignore-not-found -o "jsonpath={.data.$1}"
+}
 remember_taken_out() { # remember_taken_out NAME INCARNATION; each name is a field of its own, so the others stay
-  kubectl_admin apply --server-side --force-conflicts --field-manager "kube-ha-$1" -f - >/dev/null <<<"{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":\"kube-system\",\"name\":\"kube-ha-incarnations\"},\"data\":{\"$1\":\"$2\"}}"
+  kubectl_admin apply --server-side --force-conflicts --field-manager "kube-ha-$1" -f - >/dev/null <<EOF
+{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "kube-system", "name": "kube-ha-incarnations"},
+ "data": {"$1": "$2"}}
+EOF
 }
 
-# Load balancers give up the virtual IP by that, while those that take it hear their last word; without it the address would be missed for seconds.
+# Load balancers give up the virtual IP by that, while those that take it hear their last word; without it the address
+# would be missed for seconds.
 hand_over() { # hand_over NODE...
   local name holders waits=""
   holders=$(kubectl_admin -n kube-system get configmap kube-ha-vip-holders --ignore-not-found -o 'jsonpath={.data}')
   for name in "$@"; do
     if [[ $holders != *"\"$name\":"* ]]; then continue; fi
-    kubectl_admin -n kube-system patch configmap kube-ha-vip-holders --type merge -p "{\"data\":{\"$name\":null}}" >/dev/null
+    kubectl_admin -n kube-system patch configmap kube-ha-vip-holders --type merge \
+      -p "{\"data\":{\"$name\":null}}" >/dev/null
     log "$name is no longer listed, and gives up the virtual IP if it has it"
     waits=1
   done
@@ -65,9 +79,15 @@ expect_quorum() {
     if ((SECONDS >= end)); then
       for word in $INCARNATIONS; do names+=" ${word%%=*}"; done
       for member in $MEMBERS; do
-        if etcdctl_at "https://${member#*=}:2379" endpoint status >/dev/null 2>&1; then up+=" ${member%%=*}"; else down+=" ${member%%=*}"; fi
+        if etcdctl_at "https://${member#*=}:2379" endpoint status >/dev/null 2>&1; then
+          up+=" ${member%%=*}"
+        else
+          down+=" ${member%%=*}"
+        fi
       done
-      die "etcd has lost its quorum, so$names cannot be taken out: of its other members${up:- none} answer(s),${down:- none} not" "start members that have data until a majority answers (journalctl -u etcd there), then run pulumi up again; if their data is lost, restore a snapshot"
+      die "cannot remove$names: etcd has no quorum (healthy:${up:- none}; unreachable:${down:- none})" \
+        "start members that have data until a majority answers (journalctl -u etcd there), then run pulumi up" \
+        "again; if their data is lost, restore a snapshot"
     fi
     sleep 2
   done
@@ -93,7 +113,8 @@ take_out_member() { # take_out_member NAME
   done
   rows=$(etcd_local member list -w simple)
   # By its name; one that died before it had started has none, only its address.
-  found=$(awk -F', ' -v name="$1" -v url="https://$address:2380" '$3 == name || ($3 == "" && $4 == url) {print $1, ($5 == "" ? "-" : $5)}' <<<"$rows")
+  found=$(awk -F', ' -v name="$1" -v url="https://$address:2380" \
+    '$3 == name || ($3 == "" && $4 == url) {print $1, ($5 == "" ? "-" : $5)}' <<<"$rows")
   while read -r id client; do
     if [[ -z $id ]]; then continue; fi
     quorum_without "$id" "$1"

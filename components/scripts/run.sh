@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
 # Entry of every command on a node: run.sh PHASE [ATTEMPT], values on stdin (NAME='quoted' lines, then `# end`).
-# ATTEMPT only makes the command's text new, so that the engine runs it again after a failed or reverted change. Of leave it is a choice that
-# has to stand in the command itself, which is written down on the machine's first day: `leave keep` (see leave.sh).
+# ATTEMPT only makes the command's text new, so that the engine runs it again after a failed or reverted change. Of
+# leave it is a choice that has to be in the command itself, which is written down on the machine's first day: `leave
+# keep` (see leave.sh).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 phase=$1
 values=$(cat)
 if [[ ${values##*$'\n'} != "# end" ]]; then
-  printf 'ERROR %s: only %d bytes of values arrived\n  do: the connection broke; run pulumi up again\n' "$(hostname)" "${#values}"
+  printf 'ERROR %s: only %d bytes of values arrived\n  do: the connection broke; run pulumi up again\n' "$(hostname)" \
+    "${#values}"
   exit 1
 fi
 eval "$values"
-# Of a phase that may have to go on after a reboot, and whose values are no secrets.
+# Of a phase that may have to go on after a reboot, and whose values are not secrets.
 # shellcheck disable=SC2034 # read by os.sh
 if [[ $phase == node ]]; then VALUES=$values; fi
 unset values
@@ -26,10 +28,12 @@ sum_of() {
   mapfile -t sourced < <(sed -n 's|^source "$here/\([a-z-]*\.sh\)"$|\1|p' "$here/$1.sh")
   (cd "$here" && cat lib.sh "$1.sh" "${sourced[@]}") | sha256sum | cut -c1-16
 }
-# Leaving and the preflight keep the values of a machine's first day, the timer of backups those of the last change (SCRIPT_SUM=kept), and work with
-# whatever scripts are here; every other phase must be the one that the plan was made with.
+# Leaving and the preflight keep the values of a machine's first day, the timer of backups those of the last change
+# (SCRIPT_SUM=kept), and work with whatever scripts are here; every other phase must be the one that the plan was made
+# with.
 if [[ $phase != leave && $phase != preflight && ${SCRIPT_SUM:-} != kept && $(sum_of "$phase") != "$SCRIPT_SUM" ]]; then
-  die "the scripts in $here are not those of this plan" "run pulumi up again: it copies them anew; if that does not help, raise converge.generation"
+  die "the scripts in $here are not those of this plan" \
+    "run pulumi up again: it copies them again; if that does not help, raise converge.generation"
 fi
 # shellcheck disable=SC2034 # read by leave.sh
 if [[ $phase == leave && ${2:-} == keep ]]; then KEEP=1; fi

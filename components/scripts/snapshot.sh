@@ -1,13 +1,16 @@
 # shellcheck shell=bash
-# Saves a verified snapshot of etcd on this machine: taken from another member where there is one, proved to be whole, no older than what the quorum
-# had when it began, of this cluster; then compressed, encrypted and sealed where that is wanted, copied off the machine where a directory or an object
-# store is named, old ones removed. It is etcd's own disk: nothing is written where that would leave too little of it.
-# Runs before changes of a control plane, by a timer on every etcd machine (the leader's does the work), and for `make backup`; it travels by itself.
-# Values: REASON (empty: nothing to do; schedule: only where the leader is; survivor: of this member alone, with no quorum behind it; any other word stands
-#   in the file's name), ADDRESS, MEMBERS (words "name=address"), BACKUP_KEEP (snapshots kept of each reason), BACKUP_DIRECTORY (off this machine;
-#   empty: none), BACKUP_ENCRYPT (1: with the stack's key), and those of object-store.sh. Owns: /var/lib/kube-ha/backups, the marks backup and backup.begun.
-# A file is called <cluster>-<time in UTC>-<revision>-<node>-<reason>.db.gz, encrypted .db.gz.enc (older programs wrote .db and .db.enc); beside it lies its
-# checksum. By the node's name two that are saved in the same second, when leadership moves, do not meet where all of them are copied to.
+# Saves a verified snapshot of etcd on this machine: taken from another member where there is one, proved to be whole,
+# no older than what the quorum had when it began, of this cluster; then compressed, encrypted and sealed where that is
+# wanted, copied off the machine where a directory or an object store is named, old ones removed. It is etcd's own disk:
+# nothing is written where that would leave too little of it. Runs before changes of a control plane, by a timer on
+# every etcd machine (the leader's does the work), and for `make backup`; it travels by itself.
+# Variables: REASON (empty: nothing to do; schedule: only where the leader is; survivor: of this member alone, with no
+#   quorum behind it; any other word is in the file's name), ADDRESS, MEMBERS (words "name=address"), BACKUP_KEEP
+#   (snapshots kept of each reason), BACKUP_DIRECTORY (off this machine; empty: none), BACKUP_ENCRYPT (1: with the
+#   stack's key), and those of object-store.sh. Changes: /var/lib/kube-ha/backups, the marks backup and backup.begun.
+# A file is called <cluster>-<time in UTC>-<revision>-<node>-<reason>.db.gz, encrypted .db.gz.enc (older programs wrote
+# .db and .db.enc); beside it lies its checksum. By the node's name two that are saved in the same second, when
+# leadership moves, do not meet where all of them are copied to.
 BACKUPS=$HOME_DIR/backups
 BACKUP_LOCK=${BACKUP_LOCK:-$RUN/backup.lock}
 GIB=$((1024 ** 3))
@@ -15,6 +18,8 @@ survivor="" # process that serves a copy of the data of the only member
 marked=1    # etcd says whose it is, so a snapshot has to
 copying=""  # what is on its way to BACKUP_DIRECTORY
 
+# shellcheck source=etcdctl.sh disable=SC2154 # here: the folder of run.sh
+source "$here/etcdctl.sh"
 # shellcheck source=etcd-client.sh
 source "$here/etcd-client.sh"
 # shellcheck source=seal.sh
@@ -26,10 +31,12 @@ source "$here/object-store.sh"
 own_backups() {
   local want="$CLUSTER $CLUSTER_ID $NODE" is="nobody"
   if [[ -f $STATE/owner ]]; then is=$(<"$STATE/owner"); fi
-  [[ $is == "$want" ]] || die "this machine belongs to \"$is\", not to \"$want\" (cluster, id, node)" "back up the cluster that it belongs to"
+  [[ $is == "$want" ]] ||
+    die "this machine belongs to \"$is\", not to \"$want\" (cluster, id, node)" "back up the cluster that it belongs to"
   install -d -m 700 "${BACKUP_LOCK%/*}"
   exec 7>"$BACKUP_LOCK"
-  flock -w 300 7 || die "another backup holds $BACKUP_LOCK since 300 s" "let it end (fuser $BACKUP_LOCK), then try again"
+  flock -w 300 7 ||
+    die "another backup holds $BACKUP_LOCK since 300 s" "let it end (fuser $BACKUP_LOCK), then try again"
 }
 
 # An address at which a quorum answers, this machine's first.
@@ -41,7 +48,8 @@ quorum_at() {
       return
     fi
   done
-  die "no etcd member with a quorum answers (asked: $ADDRESS $MEMBERS), so there is nothing to back up" "make status shows which members run; with the quorum lost for good: docs/backup.md, one member left"
+  die "no etcd member with a quorum answers (asked: $ADDRESS $MEMBERS), so there is nothing to back up" \
+    "make status shows which members run; with the quorum lost for good: docs/backup.md, one member left"
 }
 
 leads_here() {
@@ -53,10 +61,13 @@ leads_here() {
 # The revision that every snapshot from here on must hold; a read with a quorum behind it.
 revision_now() { # revision_now ADDRESS
   local answer mark="kube-ha-cluster:$CLUSTER:$CLUSTER_ID;"
-  answer=$(etcdctl_at "$1" get "$IDENTITY_KEY" -w fields) || die "etcd does not tell its revision" "see make status, then try again"
+  answer=$(etcdctl_at "$1" get "$IDENTITY_KEY" -w fields) ||
+    die "etcd does not tell its revision" "see make status, then try again"
   if [[ $answer != *"$mark"* ]]; then
     # Refused where etcd is out of space: what it has is saved all the same.
-    if etcdctl_at "$1" put "$IDENTITY_KEY" "$mark" >/dev/null 2>&1; then answer=$(etcdctl_at "$1" get "$IDENTITY_KEY" -w fields); fi
+    if etcdctl_at "$1" put "$IDENTITY_KEY" "$mark" >/dev/null 2>&1; then
+      answer=$(etcdctl_at "$1" get "$IDENTITY_KEY" -w fields)
+    fi
   fi
   field Revision <<<"$answer"
 }
@@ -64,11 +75,15 @@ revision_now() { # revision_now ADDRESS
 # Addresses of voters, others before this machine: what is saved here is then off the machine that it was read from.
 sources() { # sources ADDRESS-OF-A-MEMBER
   local rows
-  rows=$(etcdctl_at "$1" member list -w simple) || die "etcd at $1 does not tell its members any more" "see make status, then try again"
-  awk -F', ' -v own="https://$ADDRESS:2380" '$2 == "started" && $6 == "false" {split($4, part, /\/\/|:2380/); if ($4 == own) mine = part[2]; else print part[2]} END {if (mine) print mine}' <<<"$rows"
+  rows=$(etcdctl_at "$1" member list -w simple) ||
+    die "etcd at $1 does not tell its members any more" "see make status, then try again"
+  awk -F', ' -v own="https://$ADDRESS:2380" \
+    '$2 == "started" && $6 == "false" {split($4, part, /\/\/|:2380/); if ($4 == own) mine = part[2]; else print part[2]}
+      END {if (mine) print mine}' <<<"$rows"
 }
 
-# What is not finished goes, of this run as it ends and of those that were killed. Uploads go on beside it: theirs stay while they live.
+# What is not finished goes, of this run as it ends and of those that were killed. Uploads go on beside it: theirs stay
+# while they live.
 clear_up() {
   local file pid
   if [[ -n $survivor ]]; then kill "$survivor" 2>/dev/null || true; fi # it may have ended
@@ -91,8 +106,8 @@ reserve_of() { # reserve_of BYTES
 }
 mib() { printf '%d MiB\n' $((($1 + 1024 ** 2 - 1) / 1024 ** 2)); }
 
-# make_room FOLDER BYTES RESERVE: says why not where BYTES do not fit there and leave RESERVE. Where it is short the oldest of this reason go, as they
-# would after this one; the last one never.
+# make_room FOLDER BYTES RESERVE: says why not where BYTES do not fit there and leave RESERVE. Where it is short the
+# oldest of this reason go, as they would after this one; the last one never.
 make_room() {
   local free
   free=$(disk_of "$1") || die "the file system of $1 does not tell its room" "see that it is mounted and answers"
@@ -101,34 +116,42 @@ make_room() {
   prune "$1" $((BACKUP_KEEP > 2 ? BACKUP_KEEP - 1 : 1))
   free=$(disk_of "$1") free=${free%% *}
   if ((free >= $2 + $3)); then return; fi
-  echo "$(mib "$free") are free in $1, and $(mib $(($2 + $3))) are needed: $(mib "$2") for the snapshot, $(mib "$3") that stay free"
+  echo \
+    "$(mib \
+      "$free") are free in $1, and $(mib \
+        $(($2 + $3))) are needed: $(mib "$2") for the snapshot, $(mib "$3") that stay free"
   return 1
 }
 # A copy of the database as it comes, and packed beside it: together 2.2 times its size at the most.
 room_for() { # room_for BYTES OF-DATABASE [MORE BYTES]
   local disk
-  disk=$(disk_of "$BACKUPS") || die "the file system of $BACKUPS does not tell its room" "see that it is mounted and answers"
+  disk=$(disk_of "$BACKUPS") ||
+    die "the file system of $BACKUPS does not tell its room" "see that it is mounted and answers"
   make_room "$BACKUPS" $(($1 * 22 / 10 + ${2:-0})) "$(reserve_of "${disk##* }")"
 }
 no_room() { # no_room WHY
-  die "there is no room for a snapshot: $1" "lower etcd.backup.keep and run pulumi up, or bring old ones from there to elsewhere (etcd.backup.directory and objectStore keep copies); make defrag makes the database smaller"
+  die "there is no room for a snapshot: $1" \
+    "lower etcd.backup.keep and run pulumi up, or bring old ones from there to elsewhere (etcd.backup.directory and" \
+    "objectStore keep copies); make defrag makes the database smaller"
 }
 
 save_from() { # save_from ADDRESS FILE [PORT]
   local answer
   rm -f "$2" "$2.part"
   # Without a limit of etcdctl's own, which is for single requests.
-  answer=$(umask 077 && timeout 600 etcdctl --endpoints "https://$1:${3:-2379}" --cacert "$PKI/ca.crt" --cert "$PKI/client.crt" --key "$PKI/client.key" --dial-timeout 2s snapshot save "$2" 2>&1) || {
+  answer=$(umask 077 && LONG_S=600 etcdctl_at "$1:${3:-2379}" snapshot save "$2" 2>&1) || {
     log "no snapshot from $1: $(tail -n 1 <<<"$answer" | cut -c1-300)"
     return 1
   }
 }
 
-# A member that runs and has lost the others gives its data. One that was started without them does not serve before it has a leader: a copy of its
-# data is made a cluster of its own, at ports that nobody knows, for as long as that takes. What it has itself stays as it is.
+# A member that runs and has lost the others gives its data. One that was started without them does not serve before it
+# has a leader: a copy of its data is made a cluster of its own, at ports that nobody knows, for as long as that takes.
+# What it has itself stays as it is.
 save_of_survivor() { # save_of_survivor FILE
   local copy=$BACKUPS/.survivor unit=$ROOT/etc/systemd/system/etcd.service short size flags
-  size=$(stat -c %s "$HOME_DIR/etcd/member/snap/db") || die "there is no data of etcd in $HOME_DIR/etcd" "name a member that has data (FROM=...)"
+  size=$(stat -c %s "$HOME_DIR/etcd/member/snap/db") ||
+    die "there is no data of etcd in $HOME_DIR/etcd" "name a member that has data (FROM=...)"
   if open_port "$ADDRESS" 2379; then
     short=$(room_for "$size") || no_room "$short"
     save_from "$ADDRESS" "$1"
@@ -182,7 +205,7 @@ verified() {
   fi
 }
 
-take() { # take FILE: the first source whose snapshot is as it should be
+take_snapshot() { # take_snapshot FILE: the first source whose snapshot is as it should be
   local at="" at_least="" address size short=""
   if [[ $REASON == survivor ]]; then
     save_of_survivor "$1" || die "this member gives no snapshot" "journalctl -u etcd on $NODE tells why"
@@ -213,24 +236,33 @@ take() { # take FILE: the first source whose snapshot is as it should be
 copy_off() { # copy_off FILE
   local into=$BACKUP_DIRECTORY name=${1##*/} here there short
   if [[ -z $into ]]; then return; fi
-  [[ -d $into ]] || die "etcd.backup.directory $into is no folder on $NODE" "mount it there on every etcd machine"
+  [[ -d $into ]] || die "etcd.backup.directory $into is not a folder on $NODE" "mount it there on every etcd machine"
   here=$(stat -c %d "$HOME_DIR") there=$(stat -c %d "$into")
-  [[ $here != "$there" ]] || die "etcd.backup.directory $into is on the disk of $NODE itself" "mount what is elsewhere there (is the mount missing?)"
-  short=$(make_room "$into" "$(stat -c %s "$1")" $((1024 ** 2))) || die "the snapshot is at $1, and not in etcd.backup.directory: $short" "make room there, or lower etcd.backup.keep and run pulumi up"
+  [[ $here != "$there" ]] ||
+    die "etcd.backup.directory $into is on the disk of $NODE itself" \
+      "mount what is elsewhere there (is the mount missing?)"
+  short=$(make_room "$into" "$(stat -c %s "$1")" $((1024 ** 2))) ||
+    die "the snapshot is at $1, and not in etcd.backup.directory: $short" \
+      "make room there, or lower etcd.backup.keep and run pulumi up"
   copying=$into/.$name.part
-  (umask 077 && cp -f "$1" "$copying" && sync "$copying") || die "the snapshot cannot be copied to $into" "see that root of $NODE may write there, and that there is room"
-  (cd "$into" && sha256sum ".$name.part") | awk '{print $1}' | cmp -s - <(awk '{print $1}' "$1.sha256") || die "what was copied to $into is not what was sent" "see to that file system"
+  (umask 077 && cp -f "$1" "$copying" && sync "$copying") ||
+    die "the snapshot cannot be copied to $into" "see that root of $NODE may write there, and that there is room"
+  (cd "$into" && sha256sum ".$name.part") | awk '{print $1}' | cmp -s - <(awk '{print $1}' "$1.sha256") ||
+    die "what was copied to $into is not what was sent" "see to that file system"
   mv -f "$copying" "$into/$name"
   copying=""
   (umask 077 && cp -f "$1.sha256" "$into/$name.sha256")
   prune "$into" "$BACKUP_KEEP"
 }
 
-# By name, which begins with the time. Each reason has a quota of its own: many changes on one day do not drive out last week.
+# By name, which begins with the time. Each reason has a quota of its own: many changes on one day do not drive out last
+# week.
 prune() { # prune FOLDER KEPT
   local file files=()
   find "$1" -maxdepth 1 -name ".$CLUSTER-*.part" -mmin +60 -delete # of copies that were cut off
-  mapfile -t files < <(find "$1" -maxdepth 1 -type f -printf '%f\n' | (grep -E "^$(name_form)$" || true) | sort -r | tail -n "+$(($2 + 1))")
+  mapfile \
+    -t files < <(find "$1" -maxdepth 1 -type f -printf '%f\n' | (grep -E "^$(name_form)$" || true) | sort -r |
+      tail -n "+$(($2 + 1))")
   for file in "${files[@]}"; do rm -f "$1/$file" "$1/$file.sha256"; done
 }
 name_form() { printf '%s\n' "$CLUSTER-[0-9]{8}T[0-9]{6}Z-[0-9]+-([a-z0-9.-]+-)?$REASON\.db(\.gz)?(\.enc)?"; }
@@ -253,8 +285,9 @@ back_up() {
   trap clear_up EXIT
   begun=$(date +%s)
   put 644 "$STATE/backup.begun" <<<"$begun" >/dev/null
-  for REASON in schedule change manual "$REASON"; do prune "$BACKUPS" "$BACKUP_KEEP"; done # a lower number frees room, whatever becomes of this one
-  take "$plain"
+  # a lower number frees room, whatever becomes of this one
+  for REASON in schedule change manual "$REASON"; do prune "$BACKUPS" "$BACKUP_KEEP"; done
+  take_snapshot "$plain"
   revision=$(revision_of "$plain")
   name=$CLUSTER-$(date -u +%Y%m%dT%H%M%SZ)-$revision-$NODE-$REASON.db.gz
   if [[ $BACKUP_ENCRYPT == 1 ]]; then
@@ -269,12 +302,14 @@ back_up() {
   bytes=$(stat -c %s "$BACKUPS/$name")
   prune "$BACKUPS" "$BACKUP_KEEP"
   copy_off "$BACKUPS/$name"
-  printf '%s\t%s\t%s\t%s\t%s\n' "$(date +%s)" "$name" "$bytes" "$revision" "$BACKUP_DIRECTORY" | put 644 "$STATE/backup" >/dev/null
+  printf '%s\t%s\t%s\t%s\t%s\n' "$(date +%s)" "$name" "$bytes" "$revision" "$BACKUP_DIRECTORY" |
+    put 644 "$STATE/backup" >/dev/null
   log "saved $BACKUPS/$name, revision $revision, $bytes bytes${BACKUP_DIRECTORY:+, copied to $BACKUP_DIRECTORY}"
   # Before the store has its say: whoever asked can fetch it from here all the same.
   printf 'snapshot\t%s\t%s\t%s\t%s\n' "$BACKUPS/$name" "$(cut -d' ' -f1 "$BACKUPS/$name.sha256")" "$bytes" "$revision"
   send_off "$name"
-  if [[ -f $STATE/backup.begun && $(<"$STATE/backup.begun") == "$begun" ]]; then rm -f "$STATE/backup.begun"; fi # else a later one has begun
+  # else a later one has begun
+  if [[ -f $STATE/backup.begun && $(<"$STATE/backup.begun") == "$begun" ]]; then rm -f "$STATE/backup.begun"; fi
 }
 
 main() {

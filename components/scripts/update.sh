@@ -1,9 +1,12 @@
 # shellcheck shell=bash
-# An update of a node that serves, as its workload sees it: marked while it lasts, and where it would end or endanger containers the node's pods
-# are evicted first. By the node's own kubelet identity, so no machine holds a credential for another one. Only definitions; phases source it, and cluster-reader.sh.
-# On the Node: kube-ha.io/updating says what is under way. kube-ha.io/cordoned: the cordon is ours, and whoever ends the update takes it away, also after
-#   a run that was cut off; a cordon without it is somebody else's and stays. kube-ha.io/drain holds rollout.drain as "when seconds grace" (wave.sh writes it).
-#   It decides about this node's own update alone, and what is not of that form is not read: a master that tries evictions on others has DRAIN of its own values.
+# An update of a node that serves, as its workload sees it: marked while it lasts, and where it would end or endanger
+# containers the node's pods are evicted first. By the node's own kubelet identity, so no machine holds a credential for
+# another one. Only definitions; phases source it, and cluster-reader.sh. On the Node: kube-ha.io/updating says what is
+# under way. kube-ha.io/cordoned: the cordon is ours, and whoever ends the update takes it away, also after a run that
+# was cut off; a cordon without it is somebody else's and stays. kube-ha.io/drain holds rollout.drain as "when seconds
+# grace" (wave.sh writes it).
+# It decides about this node's own update alone, and what is not of that form is not read: a master that tries evictions
+# on others has DRAIN of its own values.
 NODE_JSON=$STATE/node.json
 USUAL_DRAIN="auto 300 -" # of a Node that says nothing
 
@@ -15,7 +18,8 @@ begin_update() {
   if ! node_exists; then return; fi
   read -r when timeout _ < <(drain_settings)
   if [[ $when == never || ($when == auto && ${2:-} != intrusive) ]]; then
-    patch_self 10 "{\"metadata\":{\"annotations\":{\"kube-ha.io/updating\":\"$1\"}}}" >/dev/null 2>&1 || true # only said
+    # only said
+    patch_self 10 "{\"metadata\":{\"annotations\":{\"kube-ha.io/updating\":\"$1\"}}}" >/dev/null 2>&1 || true
     return
   fi
   end=$((SECONDS + timeout))
@@ -34,7 +38,9 @@ end_update() {
   if [[ -n $mark ]]; then
     # One that was not ready before (no pod network yet, say) cannot be expected to be.
     if [[ $mark == ready ]]; then wait_for 180 "Node $NODE Ready after its update" ready_again; fi
-    wait_for 60 "Node $NODE uncordoned" patch_self 10 '{"metadata":{"annotations":{"kube-ha.io/updating":null,"kube-ha.io/cordoned":null}},"spec":{"unschedulable":null}}'
+    wait_for 60 "Node $NODE uncordoned" patch_self 10 \
+      '{"metadata":{"annotations":{"kube-ha.io/updating":null,"kube-ha.io/cordoned":null}},"spec":{
+        "unschedulable":null}}'
     log "takes pods again"
     changes=$((changes + 1))
   elif [[ $(node_says '.metadata.annotations["kube-ha.io/updating"] // ""') != "" ]]; then
@@ -45,8 +51,13 @@ end_update() {
 # own_api SECONDS METHOD PATH [BODY]: the answer, and its HTTP status on the last line (000: none came).
 own_api() {
   local body=()
-  if (($# > 3)); then body=(-H "Content-Type: $([[ $2 == PATCH ]] && echo application/merge-patch+json || echo application/json)" --data-binary "$4"); fi
-  curl -sS --max-time "$1" --noproxy '*' --cacert "$CLUSTER_CA" --cert "$IDENTITY" -w '\n%{http_code}' -X "$2" "${body[@]}" "https://127.0.0.1:3446$3" || true # the status says it
+  if (($# > 3)); then
+    body=(-H "Content-Type: $([[ $2 == PATCH ]] && echo application/merge-patch+json || echo application/json)"
+    --data-binary "$4")
+  fi
+  # the status says it
+  curl -sS --max-time "$1" --noproxy '*' --cacert "$CLUSTER_CA" --cert "$IDENTITY" -w '\n%{http_code}' -X "$2" \
+    "${body[@]}" "https://127.0.0.1:3446$3" || true
 }
 patch_self() { # patch_self SECONDS BODY
   local answer
@@ -57,7 +68,11 @@ refused() { # refused ANSWER: what the API says, in a line; always fails
   printf 'HTTP %s %s\n' "${1##*$'\n'}" "$(say_why "${1%$'\n'*}")"
   return 1
 }
-say_why() { jq -r "$CLEAN"'[.message, .details.causes[]?.message] | map(select(. != null)) | join(" ") | said(300)' <<<"$1" 2>/dev/null || true; } # no JSON: the status tells
+# no JSON: the status tells
+say_why() {
+  jq -r "$CLEAN"'[.message, .details.causes[]?.message] | map(select(. != null)) | join(" ")
+    | said(300)' <<<"$1" 2>/dev/null || true
+}
 
 see_node() {
   local answer
@@ -68,7 +83,7 @@ see_node() {
     *) refused "$answer" ;;
   esac
 }
-put_quietly() { (umask 077 && cat >"$1"); } # what was seen is no change of the machine
+put_quietly() { (umask 077 && cat >"$1"); } # what was seen is not a change of the machine
 node_says() { jq -r "$1" "$NODE_JSON"; }
 node_exists() { [[ $(node_says '.metadata.name // ""') == "$NODE" ]]; }
 drain_settings() {
@@ -82,11 +97,12 @@ drain_settings() {
 
 # A status from before the kubelet's start is that of the old one; both times are of this machine's clock.
 ready_again() {
-  local since
+  local since ready
   since=$(systemctl show -p ActiveEnterTimestamp --value kubelet)
   since=$(date -u -d "${since:-now}" +%FT%TZ)
   see_node || return 1
-  [[ $(node_says "[.status.conditions[]? | select(.type == \"Ready\" and .status == \"True\" and .lastHeartbeatTime >= \"$since\")] | length") == 1 ]] ||
+  ready='.type == "Ready" and .status == "True"'
+  [[ $(node_says "[.status.conditions[]? | select($ready and .lastHeartbeatTime >= \"$since\")] | length") == 1 ]] ||
     { node_says '.status.conditions[]? | select(.type == "Ready") | "\(.reason): \(.message)"' && return 1; }
 }
 
@@ -95,21 +111,28 @@ cordon_self() {
   local mark=""
   wait_for 60 "Node $NODE at the API" see_node
   if [[ $(node_says '.spec.unschedulable // false') != true ]]; then
-    mark=$(node_says 'if [.status.conditions[]? | select(.type == "Ready" and .status == "True")] == [] then "not-ready" else "ready" end')
+    mark=$(node_says 'if [.status.conditions[]? | select(.type == "Ready" and .status == "True")] == [] then "not-ready"
+      else "ready" end')
     mark=",\"kube-ha.io/cordoned\":\"$mark\""
   fi
-  wait_for 60 "Node $NODE cordoned" patch_self 10 "{\"metadata\":{\"annotations\":{\"kube-ha.io/updating\":\"$1\"$mark}},\"spec\":{\"unschedulable\":true}}"
+  wait_for 60 "Node $NODE cordoned" patch_self 10 \
+    "{\"metadata\":{\"annotations\":{\"kube-ha.io/updating\":\"$1\"$mark}},\"spec\":{\"unschedulable\":true}}"
 }
 
-# Lines "namespace name uid grace owned ending" of the pods that have to go: not those of DaemonSets, not static ones, not those that have ended.
+# Lines "namespace name uid grace owned ending" of the pods that have to go: not those of DaemonSets, not static ones,
+# not those that have ended.
 own_pods() {
   local answer
   answer=$(own_api 30 GET "/api/v1/pods?fieldSelector=spec.nodeName%3D$NODE")
   if [[ ${answer##*$'\n'} != 200 ]]; then refused "$answer"; fi
-  jq -r "$CLEAN"'.items[] | select(.metadata.annotations["kubernetes.io/config.mirror"] == null and .status.phase != "Succeeded" and .status.phase != "Failed")
+  jq -r "$CLEAN"'.items[]
+    | select(.metadata.annotations["kubernetes.io/config.mirror"] == null)
+    | select(.status.phase != "Succeeded" and .status.phase != "Failed")
     | [.metadata.ownerReferences[]? | select(.controller == true) | .kind] as $owner | select($owner != ["DaemonSet"])
-    | [(.metadata.namespace, .metadata.name | only("[a-z0-9]([a-z0-9.-]*[a-z0-9])?")), (.metadata.uid | only("[A-Za-z0-9-]+")), (.spec.terminationGracePeriodSeconds // 30 | whole),
-       $owner != [], .metadata.deletionTimestamp != null] | select(index("") == null) | map(tostring) | join(" ")' <<<"${answer%$'\n'*}"
+    | [(.metadata.namespace, .metadata.name | only("[a-z0-9]([a-z0-9.-]*[a-z0-9])?")),
+    (.metadata.uid | only("[A-Za-z0-9-]+")), (.spec.terminationGracePeriodSeconds // 30 | whole),
+       $owner != [], .metadata.deletionTimestamp != null] | select(index("") == null) | map(tostring)
+       | join(" ")' <<<"${answer%$'\n'*}"
 }
 
 # evict_pod NAMESPACE NAME UID GRACE [QUERY]: says why not.
@@ -118,10 +141,11 @@ evict_pod() {
   read -r _ _ most < <(drain_settings)
   if [[ $most != - ]] && ((seconds > most)); then seconds=$most; fi
   answer=$(own_api 30 POST "/api/v1/namespaces/$1/pods/$2/eviction${5:-}" \
-    "{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{\"namespace\":\"$1\",\"name\":\"$2\"},\"deleteOptions\":{\"gracePeriodSeconds\":$seconds,\"preconditions\":{\"uid\":\"$3\"}}}")
+    "{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{\"namespace\":\"$1\",\"name\":\"$2\"},
+      \"deleteOptions\":{\"gracePeriodSeconds\":$seconds,\"preconditions\":{\"uid\":\"$3\"}}}")
   case ${answer##*$'\n'} in
     200 | 201 | 404 | 409) ;; # 404, 409: that pod is gone, or another one has its name; it is listed again
-    # || true: that is no failure of the phase, and would be told as one.
+    # || true: that is not a failure of the phase, and would be told as one.
     *) printf '%s/%s (%s)\n' "$1" "$2" "$(refused "$answer" || true)" ;;
   esac
 }
@@ -136,7 +160,7 @@ would_block() {
   while read -r namespace name uid grace owned ending; do
     if [[ -z $namespace || $ending == true ]]; then continue; fi
     if [[ $owned == false ]]; then
-      printf '%s/%s (has no controller, nothing would make it anew)\n' "$namespace" "$name"
+      printf '%s/%s (has no controller, nothing would recreate it)\n' "$namespace" "$name"
     else
       evict_pod "$namespace" "$name" "$uid" "$grace" '?dryRun=All'
     fi
@@ -149,7 +173,10 @@ expect_evictions() { # expect_evictions END TIMEOUT
     blocked=$(would_block)
     if [[ -z $blocked ]]; then return; fi
     if ((SECONDS >= $1)); then
-      die "pods cannot be evicted within $2 s, so the node was left as it was: $(head -n 5 <<<"$blocked" | paste -sd' ')" "make room or relax the PodDisruptionBudget (kubectl get pdb -A), delete pods without a controller, or raise rollout.drain.timeoutS; then run pulumi up again"
+      die \
+        "pods cannot be evicted within $2 s, so the node was left as it was: $(head -n 5 <<<"$blocked" |
+          paste -sd' ')" "make room or relax the PodDisruptionBudget (kubectl get pdb -A), delete pods without a" \
+        "controller, or raise rollout.drain.timeoutS; then run pulumi up again"
     fi
     sleep 2
   done
@@ -174,7 +201,9 @@ evict_pods() { # evict_pods END TIMEOUT
       done <<<"$pods"
     fi
     if ((SECONDS >= $1)); then
-      die "pods are still here after $2 s, the node stays cordoned: $(awk NF <<<"$left" | head -n 5 | paste -sd' ')" "see why they stay (kubectl get pods -A --field-selector spec.nodeName=$NODE; kubectl get pdb -A), then run pulumi up again: it goes on, and uncordons the node at its end"
+      die "pods are still here after $2 s, the node stays cordoned: $(awk NF <<<"$left" | head -n 5 | paste -sd' ')" \
+        "see why they stay (kubectl get pods -A --field-selector spec.nodeName=$NODE; kubectl get pdb -A), then run" \
+        "pulumi up again: it continues, and uncordons the node at its end"
     fi
     sleep 1
   done

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
-# On a master that holds the virtual IP, or stands by for it, while load balancers are to do so: they hear it from here on, and so one of them
-# takes the address within a second of the master's last word (phase vip-away). On any other master: nothing.
-# Values: PEERS (addresses of the load balancers).
+# On a master that holds the virtual IP, or runs as standby for it, while load balancers are to do so: they hear it from
+# here on, and so one of them takes the address within a second of the master's last word (phase vip-away). On any other
+# master: nothing.
+# Variables: PEERS (addresses of the load balancers).
 # shellcheck source=keepalived.sh disable=SC2154 # here: the folder of run.sh
 source "$here/keepalived.sh"
 

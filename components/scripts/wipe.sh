@@ -1,15 +1,17 @@
 # shellcheck shell=bash
-# How a machine stops being a node: what leave.sh, decommission.sh and a new incarnation (node.sh) share. Only definitions; they source it.
+# How a machine stops being a node: what leave.sh, decommission.sh and a new incarnation (node.sh) share. Only
+# definitions; they source it.
 ETCD_PORTS="2379 2380 2381"
 PROXY_PORT=3446
 KUBERNETES_PORTS="3446 6443 10248 10249 10250 10256 10257 10259"
 
-# On a machine with etcd alone, the container runtime and HAProxy are somebody else's, if there are any; on a load balancer the runtime is.
+# On a machine with etcd alone, the container runtime and HAProxy are somebody else's, if there are any; on a load
+# balancer the runtime is.
 in_kubernetes() { [[ ! -e $STATE/load-balancer ]] && { [[ -f $STATE/containerd.artefact ]] || has_proxy; }; }
 lone_proxy() { [[ -e $STATE/load-balancer ]] && has_proxy; }
 has_proxy() { grep -qs kubernetes-api "$ROOT/etc/haproxy/haproxy.cfg"; }
 
-# keepalived of ours; another one is somebody else's, as is its address.
+# keepalived of kube-ha; another one is somebody else's, as is its address.
 holds_vip() { grep -qs '^# kube-ha' "$ROOT/etc/keepalived/keepalived.conf"; }
 
 has_ingress() { [[ -e $ROOT/etc/systemd/system/kube-ha-ingress.service ]]; }
@@ -17,30 +19,37 @@ has_ingress() { [[ -e $ROOT/etc/systemd/system/kube-ha-ingress.service ]]; }
 # A member whose vote counts may not just vanish.
 refuse_voter() {
   if still_votes; then
-    die "etcd on this machine is still a voting member, so nothing was stopped" "run pulumi up again: masters that stay remove the member first; if that does not help, raise converge.generation"
+    die "etcd on this machine is still a voting member, so nothing was stopped" \
+      "run pulumi up again: masters that stay remove the member first; if that does not help, raise converge.generation"
   fi
 }
 
-# stand_down: everything of ours ends, as in a power cut, and stays so over a boot; files stay.
+# stand_down: everything of kube-ha ends, as in a power cut, and stays so over a boot; files stay.
 stand_down() {
   # shellcheck disable=SC2034 # read by die
   local HINT="reboot the machine, then run pulumi up again"
   end_everything
-  wait_for 30 "everything of ours ended" quiet
+  wait_for 30 "everything of kube-ha ended" nothing_runs
 }
 
 # In a subshell: every step is tried, and what is not there needs no ending. The end is looked at by others.
 end_everything() (
   set +e
   trap - ERR
-  # First of all: the address is with another machine before anything that it leads to ends here.
+  # First of all: the address is with another machine before anything that it points to ends here.
   if holds_vip; then systemctl disable -q --now keepalived 2>/dev/null; fi
   if has_ingress; then systemctl disable -q --now kube-ha-ingress 2>/dev/null; fi
-  if [[ -e $ROOT/etc/systemd/system/kube-ha-approver.service ]]; then systemctl disable -q --now kube-ha-approver 2>/dev/null; fi
-  if [[ -e $ROOT/etc/systemd/system/kube-ha-resume.service ]]; then systemctl disable -q --now kube-ha-resume 2>/dev/null; fi
+  if [[ -e $ROOT/etc/systemd/system/kube-ha-approver.service ]]; then
+    systemctl disable -q --now kube-ha-approver 2>/dev/null
+  fi
+  if [[ -e $ROOT/etc/systemd/system/kube-ha-resume.service ]]; then
+    systemctl disable -q --now kube-ha-resume 2>/dev/null
+  fi
   if lone_proxy; then systemctl disable -q --now haproxy 2>/dev/null; fi
   for unit in kubelet kube-ha-backup.timer kube-ha-etcd-guard.timer etcd haproxy; do
-    if [[ $unit == *etcd* || $unit == kube-ha-backup.timer ]] || in_kubernetes; then systemctl disable -q --now "$unit" 2>/dev/null; fi
+    if [[ $unit == *etcd* || $unit == kube-ha-backup.timer ]] || in_kubernetes; then
+      systemctl disable -q --now "$unit" 2>/dev/null
+    fi
   done
   if in_kubernetes; then
     end_containers
@@ -49,12 +58,15 @@ end_everything() (
   true
 )
 
-# Containers outlive both kubelet and containerd. By their cgroups (of pods, and of node.sh's proof) they are found without either.
+# Containers outlive both kubelet and containerd. By their cgroups (of pods, and of node.sh's proof) they are found
+# without either.
 end_containers() {
   local pids end=$((SECONDS + 20))
   while ((SECONDS < end)); do
     # Where the kernel is shared with other machines, 0 stands for their processes.
-    mapfile -t pids < <(find "$ROOT/sys/fs/cgroup" \( -path '*kubepods*' -o -path '*k8s.io*' \) -name cgroup.procs -exec cat {} + 2>/dev/null | grep -vx '[01]' | sort -u)
+    mapfile \
+      -t pids < <(find "$ROOT/sys/fs/cgroup" \( -path '*kubepods*' -o -path '*k8s.io*' \) -name cgroup.procs \
+        -exec cat {} + 2>/dev/null | grep -vx '[01]' | sort -u)
     if ((${#pids[@]} == 0)); then break; fi
     kill -KILL "${pids[@]}" 2>/dev/null
     sleep 0.3
@@ -63,10 +75,12 @@ end_containers() {
   pkill -9 -f '^/usr/local/bin/containerd-shim-runc-v2' 2>/dev/null
 }
 
-# What they leave in the kernel: mounts, networks, rules; and the addresses that pods had, which a node that comes back would never use again.
+# What they leave in the kernel: mounts, networks, rules; and the addresses that pods had, which a node that comes back
+# would never use again.
 unplug() {
   local netns link table tool
-  awk -v root="$ROOT" 'index($2, root "/var/lib/kubelet/") == 1 || index($2, root "/run/containerd/") == 1 || index($2, root "/run/netns/cni-") == 1 {print $2}' /proc/self/mounts |
+  awk -v root="$ROOT" 'index($2, root "/var/lib/kubelet/") == 1 || index($2, root "/run/containerd/") == 1 ||
+    index($2, root "/run/netns/cni-") == 1 {print $2}' /proc/self/mounts |
     sort -r | xargs -r -n 1 umount -l 2>/dev/null
   for netns in "$ROOT"/run/netns/cni-*; do
     if [[ -e $netns ]]; then ip netns delete "${netns##*/}" 2>/dev/null; fi
@@ -78,23 +92,33 @@ unplug() {
   done
   # kube-proxy and flannel in iptables mode.
   for tool in iptables ip6tables; do
-    if $tool-save 2>/dev/null | grep -Eq 'KUBE-|FLANNEL-|CNI-'; then $tool-save | grep -vE 'KUBE-|FLANNEL-|CNI-' | $tool-restore; fi
+    if $tool-save 2>/dev/null | grep -Eq 'KUBE-|FLANNEL-|CNI-'; then
+      $tool-save | grep -vE 'KUBE-|FLANNEL-|CNI-' | $tool-restore
+    fi
   done
   rm -rf "$ROOT/run/cni" "$ROOT/run/flannel" "$ROOT/var/lib/cni" "$ROOT/etc/cni/net.d/10-kube-ha.conflist"
 }
 
-# After keepalived has ended: it would begin again with what lies here.
+# After keepalived has ended: it would begin again with what is here.
 forget_vip() {
-  if holds_vip; then rm -rf "$ROOT/etc/keepalived/keepalived.conf" "$ROOT/etc/systemd/system/keepalived.service.d/kube-ha.conf" "$STATE/keepalived.service.sum"; fi
+  if holds_vip; then
+    rm -rf "$ROOT/etc/keepalived/keepalived.conf" "$ROOT/etc/systemd/system/keepalived.service.d/kube-ha.conf" \
+      "$STATE/keepalived.service.sum"
+  fi
 }
 
-forget_ingress() { rm -rf "$ROOT"/etc/haproxy/ingress.cfg "$ROOT"/etc/systemd/system/kube-ha-ingress.service "$ROOT"/etc/kube-ha/ingress "$STATE/kube-ha-ingress.service.sum"; }
+forget_ingress() {
+  rm -rf "$ROOT"/etc/haproxy/ingress.cfg "$ROOT"/etc/systemd/system/kube-ha-ingress.service \
+    "$ROOT"/etc/kube-ha/ingress "$STATE/kube-ha-ingress.service.sum"
+}
 
-# quiet: nothing of ours runs or listens; what does is told.
-quiet() {
+# nothing_runs: nothing of kube-ha runs or listens; what does is told.
+nothing_runs() {
   local names=etcd ports=$ETCD_PORTS port found
   if in_kubernetes; then
-    names+='|kubelet|haproxy|containerd|containerd-shim|kube-apiserver|kube-controller|kube-scheduler|kube-proxy|flanneld' # as the kernel cuts them
+    # as the kernel cuts them
+    names+='|kubelet|haproxy|containerd|containerd-shim'
+    names+='|kube-apiserver|kube-controller|kube-scheduler|kube-proxy|flanneld'
     ports+=" $KUBERNETES_PORTS"
   fi
   if lone_proxy; then
@@ -110,10 +134,13 @@ quiet() {
   }
 }
 
-# Nothing on this machine can act as the node any more, and nothing is taken for done: kubeconfigs, the kubelet's certificate, static pods, marks.
+# Nothing on this machine can act as the node any more, and nothing is taken for done: kubeconfigs, the kubelet's
+# certificate, static pods, marks.
 forget_identity() {
   local path
-  for path in "$ROOT"/etc/kubernetes/*.conf "$ROOT"/etc/kubernetes/{manifests,tmp}/* "$ROOT"/var/lib/kubelet/pki/kubelet-{client,server}* "$STATE"/*.sum "$STATE/static-pods.sums" "$HOME_DIR"/aside{,.removed} "$ROOT"/etc/systemd/system/{,multi-user.target.wants/}kube-ha-put-back.service; do
+  for path in "$ROOT"/etc/kubernetes/*.conf "$ROOT"/etc/kubernetes/{manifests,tmp}/* \
+    "$ROOT"/var/lib/kubelet/pki/kubelet-{client,server}* "$STATE"/*.sum "$STATE/static-pods.sums" \
+    "$HOME_DIR"/aside{,.removed} "$ROOT"/etc/systemd/system/{,multi-user.target.wants/}kube-ha-put-back.service; do
     if [[ -e $path || -L $path ]]; then
       rm -rf "$path"
       changes=$((changes + 1))
@@ -121,31 +148,38 @@ forget_identity() {
   done
 }
 
-# The machine is clean, but for its owner's mark and these scripts. Cut off, the next run goes on.
+# The machine is clean, but for its owner's mark and these scripts. Cut off, the next run continues.
 wipe() {
   local left folders=("$HOME_DIR")
   if in_kubernetes && [[ -d $ROOT/var/lib/kubelet ]]; then folders+=("$ROOT/var/lib/kubelet"); fi
   stand_down
   remove_files
   left=$(find "${folders[@]}" -mindepth 1 ! -path "$STATE" ! -path "$STATE/owner" | head -3)
-  [[ -z $left ]] || die "could not be cleaned; left: $(xargs <<<"$left")" "see what holds them (mount, fuser), or reboot the machine; then run pulumi up again"
+  [[ -z $left ]] ||
+    die "could not be cleaned; left: $(xargs <<<"$left")" \
+      "see what holds them (mount, fuser), or reboot the machine; then run pulumi up again"
 }
 remove_files() (
   set +e
   trap - ERR
   if in_kubernetes; then
-    rm -rf "$ROOT"/etc/cni/net.d/* "$ROOT"/etc/containerd "$ROOT"/etc/haproxy/haproxy.cfg "$ROOT"/opt/cni/bin "$ROOT"/var/log/{kubernetes,pods,containers} \
+    rm -rf "$ROOT"/etc/cni/net.d/* "$ROOT"/etc/containerd "$ROOT"/etc/haproxy/haproxy.cfg "$ROOT"/opt/cni/bin \
+      "$ROOT"/var/log/{kubernetes,pods,containers} \
       "$ROOT"/etc/systemd/system/{kubelet,containerd}.service{,.d} "$ROOT"/usr/local/sbin/runc \
       "$ROOT"/usr/local/bin/{kubelet,kubeadm,kubectl,containerd,containerd-shim-runc-v2,containerd-stress,ctr}
-    find "$ROOT/var/lib/kubelet" "$ROOT/var/lib/containerd" -mindepth 1 -delete 2>/dev/null # the folders themselves may be mount points
+    # the folders themselves may be mount points
+    find "$ROOT/var/lib/kubelet" "$ROOT/var/lib/containerd" -mindepth 1 -delete 2>/dev/null
   fi
   if lone_proxy; then rm -f "$ROOT/etc/haproxy/haproxy.cfg"; fi
   forget_vip
   forget_ingress
-  rm -rf "$ROOT"/etc/{kubernetes,kube-ha} "$ROOT"/etc/systemd/system/{etcd.service,kube-ha-backup.service,kube-ha-backup.timer,kube-ha-etcd-guard.service,kube-ha-etcd-guard.timer,kube-ha-resume.service,kube-ha-approver.service} "$ROOT"/etc/sysctl.d/90-kube-ha.conf \
+  rm -rf "$ROOT"/etc/{kubernetes,kube-ha} \
+    "$ROOT"/etc/systemd/system/{etcd,kube-ha-{backup,etcd-guard,resume,approver}}.service \
+    "$ROOT"/etc/systemd/system/kube-ha-{backup,etcd-guard}.timer "$ROOT"/etc/sysctl.d/90-kube-ha.conf \
     "$ROOT"/etc/modules-load.d/kube-ha.conf "$ROOT"/usr/local/bin/{etcd,etcdctl,etcdutl}
   if [[ -f $STATE/etcd.account ]]; then userdel etcd; fi
-  find "$HOME_DIR" -mindepth 1 ! -path "$STATE" ! -path "$STATE/owner" -delete 2>/dev/null # last of all: by what is in it a run that was cut off goes on
+  # last of all: by what is in it a run that was cut off continues
+  find "$HOME_DIR" -mindepth 1 ! -path "$STATE" ! -path "$STATE/owner" -delete 2>/dev/null
   systemctl daemon-reload
   true
 )

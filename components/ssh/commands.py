@@ -55,12 +55,12 @@ class Identity:
     container: bool
 
     def values(self, node: Node, phase: str) -> dict[str, Input[str]]:
-        anew = {"INCARNATION": str(node.generation)} if node.generation > 1 else {}
+        incarnation = {"INCARNATION": str(node.generation)} if node.generation > 1 else {}
         return {
             "NODE": node.name,
             "CLUSTER": self.cluster,
             "CLUSTER_ID": self.cluster_id,
-            **anew,
+            **incarnation,
             "CONTAINER": "1" if self.container else "0",
             "SCRIPT_SUM": scripts.script_sum(phase),
         }
@@ -69,7 +69,7 @@ class Identity:
 def copy_scripts(
     name: str, machine: Machine, *, wanted: Input[str], opts: ResourceOptions
 ) -> remote.CopyToRemote:
-    """Bring the node scripts onto the machine, anew for every change of `wanted`.
+    """Bring the node scripts onto the machine, again for every change of `wanted`.
 
     `wanted` is a hash of what the machine should be.
     The id of this resource is new with every copy and stored before any command runs: it is the

@@ -15,11 +15,11 @@ from stacks.phases.scripts import STDIN_LIMIT
 def render(values: Mapping[str, str]) -> str:
     """Assignments in shell syntax, in the order given, and a last line that proves it is all.
 
-    Raises ValueError for a name that is no shell variable, and for text over STDIN_LIMIT.
+    Raises ValueError for a name that is not a shell variable, and for text over STDIN_LIMIT.
     """
     for name in values:
         if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
-            msg = f"{name!r} is no name of a value"
+            msg = f"{name!r} is not a name of a value"
             raise ValueError(msg)
     text = "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items()) + "# end\n"
     size = len(text.encode())

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Makes the machine image of the lab: localhost/kube-ha-lab:<key>, also tagged :current, where <key>
-# is the hash of this folder. The archive stays in $KUBE_HA_CACHE/image/<key>.tar, so an image lost by
-# the engine is back in seconds. KUBE_HA_DEBIAN_MIRROR: another Debian mirror than the default one.
+# Makes the machine image of the lab: localhost/kube-ha-lab:<key>, also tagged :current, where <key> is the hash of this
+# folder. The archive stays in $KUBE_HA_CACHE/image/<key>.tar, so an image lost by the engine is back in seconds.
+# KUBE_HA_DEBIAN_MIRROR: another Debian mirror than the default one.
 set -euo pipefail
 shopt -s inherit_errexit
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -28,13 +28,15 @@ bootstrap() { # bootstrap TAR: a file system from Debian packages, no container 
     --customize-hook='chmod 755 "$1/usr/local/sbin/lab-mirror"')
   as_root mmdebstrap "${options[@]}" bookworm "$tar" ${KUBE_HA_DEBIAN_MIRROR:+"$KUBE_HA_DEBIAN_MIRROR"} \
     >"$tar.log" 2>&1 ||
-    die "mmdebstrap failed, its last line: $(tail -n 1 "$tar.log")" "read $tar.log; is a Debian mirror reachable (KUBE_HA_DEBIAN_MIRROR)?"
+    die "mmdebstrap failed, its last line: $(tail -n 1 "$tar.log")" \
+      "read $tar.log; is a Debian mirror reachable (KUBE_HA_DEBIAN_MIRROR)?"
 }
 
 from_containerfile() { # from_containerfile TAR: the same content, flattened
   local tar=$1 container
   engine build -q -t "$LAB_IMAGE:build" "$here" >"$tar.log" 2>&1 ||
-    die "image build failed, its last line: $(tail -n 1 "$tar.log")" "read $tar.log, or install mmdebstrap (lab/host.sh install)"
+    die "image build failed, its last line: $(tail -n 1 "$tar.log")" \
+      "read $tar.log, or install mmdebstrap (lab/host.sh install)"
   container=$(engine create "$LAB_IMAGE:build" true)
   engine export -o "$tar" "$container"
   engine rm "$container" >/dev/null

@@ -1,6 +1,6 @@
 #!/bin/bash
-# First process of a lab's mirror container: serves the bundle mounted at /bundle, files over HTTP
-# on 8080 (paths are <host>/<path> of upstream) and images as a read-only registry on 5000.
+# First process of a lab's mirror container: serves the bundle mounted at /bundle, files over HTTP on 8080 (paths are
+# <host>/<path> of upstream) and images as a read-only registry on 5000.
 # Ends as soon as one of the two ends, so that a half-dead mirror is seen.
 set -euo pipefail
 
@@ -10,8 +10,8 @@ main() {
     'events { worker_connections 1024; }' \
     'http { access_log off; sendfile on; default_type application/octet-stream;' \
     '  server { listen 8080; root /bundle/files; autoindex on; } }' >/run/mirror.conf
-  # Read only twice over: the mount is, and without `readonly` the registry would try to write
-  # upload state on every start.
+  # Read only twice over: the mount is, and without `readonly` the registry would try to write upload state on every
+  # start.
   printf '%s\n' 'version: 0.1' 'log: {level: warn}' \
     'storage: {filesystem: {rootdirectory: /bundle/registry}, maintenance: {readonly: {enabled: true}}}' \
     'http: {addr: ":5000"}' >/run/registry.yml

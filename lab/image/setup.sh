@@ -1,12 +1,12 @@
 #!/bin/bash
-# Runs as root inside the new file system, after the packages are installed: makes it a machine
-# that boots to sshd and nothing else.
+# Runs as root inside the new file system, after the packages are installed: makes it a machine that boots to sshd and
+# nothing else.
 set -euo pipefail
 shopt -s inherit_errexit
 
 mask_units() {
-  # logind, udev and gettys have no devices to serve in a container. The other four are packages of
-  # the image that must not run before somebody configured them.
+  # logind, udev and gettys have no devices to serve in a container. The other four are packages of the image that must
+  # not run before somebody configured them.
   systemctl mask \
     getty@tty1.service console-getty.service systemd-logind.service systemd-udevd.service \
     systemd-udev-trigger.service systemd-udevd-control.socket systemd-udevd-kernel.socket \

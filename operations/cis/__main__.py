@@ -24,7 +24,7 @@ from operations.ssh import client
 from stacks.cluster.plan import Node
 
 _LIMIT_S = 60  # for all questions to one machine
-_AT_ONCE = 16  # machines asked side by side
+_AT_ONCE = 16  # machines asked in parallel
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def look(found: Stack) -> list[Judged]:
-    """Ask every machine, side by side, and judge."""
+    """Ask every machine, in parallel, and judge."""
     asked = [node for node in found.plan.nodes if node.in_kubernetes or node.is_etcd]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         told = dict(

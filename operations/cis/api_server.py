@@ -16,7 +16,10 @@ API_SERVER = (
         by.only_health,
     ),
     scored(
-        "1.2.2", "no file of passwords in clear", "masters", by.flag_not(API, "token-auth-file")
+        "1.2.2",
+        "no file of passwords in plain text",
+        "masters",
+        by.flag_not(API, "token-auth-file"),
     ),
     manual(
         "1.2.3",
@@ -66,10 +69,11 @@ API_SERVER = (
     ),
     manual(
         "1.2.11",
-        "images are pulled anew for every pod (AlwaysPullImages)",
+        "images are pulled again for every pod (AlwaysPullImages)",
         "masters",
         by.listed(API, "enable-admission-plugins", has="AlwaysPullImages"),
-        "no pod would start while the registry is away; kubelets ask for credentials of private "
+        "no pod would start while the registry is unavailable; kubelets ask for credentials "
+        "of private "
         "images themselves since 1.35. controlPlane.admissionPlugins has it for who wants it",
     ),
     *(

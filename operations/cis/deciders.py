@@ -85,7 +85,7 @@ def listed(program: str, name: str, *, has: str = "", lacks: str = "") -> Decide
 
 
 def at_least(program: str, name: str, least: int) -> Decider:
-    """A flag that is a number; 0 of retention means for ever."""
+    """A flag that is a number; 0 of retention means forever."""
 
     def judge(flags: Flags) -> str:
         value = flags.get(name, "")

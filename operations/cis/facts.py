@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 import yaml
 
-from operations.observe.answers import UnreadableAnswerError
+from operations.observe.answers import UnreadableAnswerError, rows_of
 from stacks.render import kubeadm
 
 KUBELET_CONFIG = "/var/lib/kubelet/config.yaml"
@@ -53,13 +53,7 @@ class Facts:
 
 def read(text: str) -> Facts:
     """Raises UnreadableAnswerError."""
-    rows: dict[str, list[list[str]]] = {}
-    for line in text.split("\n"):
-        word, *fields = line.split("\t")
-        rows.setdefault(word, []).append(fields)
-    if "end" not in rows:
-        last = text.splitlines()[-1] if text else "no answer"
-        raise UnreadableAnswerError(f"the probe broke off: {last[:200]}")
+    rows = rows_of(text)
     try:
         return _facts(rows)
     except (ValueError, IndexError, binascii.Error, yaml.YAMLError) as error:

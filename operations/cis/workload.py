@@ -69,7 +69,7 @@ WORKLOAD = (
     ),
     manual("5.3.2", "every namespace has NetworkPolicies", "masters", reason=_LOOK),
     manual("5.4.1", "Secrets are files and no variables", "masters", reason=_LOOK),
-    manual("5.4.2", "Secrets may lie elsewhere", "masters", reason="a choice of yours"),
+    manual("5.4.2", "Secrets may lie elsewhere", "masters", reason="a choice of your own"),
     manual(
         "5.5.1",
         "images are judged before they run (ImagePolicyWebhook)",

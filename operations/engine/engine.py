@@ -29,7 +29,7 @@ class Engine:
 
     @property
     def own_backend(self) -> bool:
-        """Whether the state lies in this checkout, and nowhere else."""
+        """Whether the state is in this checkout, and nowhere else."""
         return not _names_backend(os.environ)
 
     @property
@@ -38,7 +38,7 @@ class Engine:
         return self.environment.get("PULUMI_BACKEND_URL") or "https://api.pulumi.com"
 
     def outputs(self) -> dict[str, object]:
-        """Outputs of the stack, secrets in clear; empty when it has none. Raises StackError."""
+        """Outputs of the stack, secrets readable; empty when it has none. Raises StackError."""
         found = self._ask("output", "--show-secrets", "--json")
         return found if isinstance(found, dict) else {}
 
@@ -54,7 +54,7 @@ class Engine:
     def state(self, *, clear: bool) -> dict[str, dict[str, object]]:
         """All that it knows of the stack, as for an import; empty when there is none of that name.
 
-        `clear`: its secrets in clear. Raises StackError.
+        `clear`: its secrets in plain text. Raises StackError.
         """
         found = self._ask("export", *(["--show-secrets"] if clear else []))
         return found if isinstance(found, dict) else {}
@@ -129,7 +129,7 @@ class Engine:
         said = done.stderr.strip().splitlines()
         raise StackError(
             f"stack {self.stack} cannot be read: {said[-1] if said else 'no reason given'}\n"
-            f"  do: mend that, then see that this works: pulumi stack --stack {self.stack}"
+            f"  do: fix that, then see that this works: pulumi stack --stack {self.stack}"
         )
 
     def _command(self, words: tuple[str, ...]) -> list[str]:

@@ -55,7 +55,7 @@ class Report:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all that an approval is given to: the plan in words and the steps."""
+        """SHA-256 of all that an approval is given to: the change plan and the steps."""
         return hashlib.sha256("\n".join([self.words, *self.steps]).encode()).hexdigest()
 
     @property

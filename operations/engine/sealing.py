@@ -18,7 +18,7 @@ def key(variable: str) -> Fernet:
         return Fernet(os.environ.get(variable, ""))
     except ValueError:
         raise StackError(
-            f"{variable} is no key: 32 bytes in URL-safe base64 are needed\n  do: {_NEW_KEY}"
+            f"{variable} is not a key: 32 bytes in URL-safe base64 are needed\n  do: {_NEW_KEY}"
         ) from None
 
 

@@ -121,7 +121,7 @@ def plan_of(name: str, remembered: Mapping[str, object] | None = None) -> Plan:
         config = load(stack_file.read(file))
         return planned(config, None if remembered is None else memory.read(remembered))
     except memory.UnreadableMemoryError:
-        return plan(config, level=defaults.OLDEST)  # the next up says so
+        return plan(config, level=defaults.OLDEST)  # the next update says so
     except StackFileError as error:
         raise StackError(f"{file}: {error}") from None
     except SpecError as error:
@@ -132,7 +132,7 @@ def _remembered(applied: object) -> Mapping[str, object] | None:
     try:
         found: object = json.loads(str(applied)) if applied else None
     except ValueError:
-        return None  # the next up says so; who only looks can do without
+        return None  # the next update says so; who only looks can do without
     return found if isinstance(found, dict) else None
 
 

@@ -49,7 +49,7 @@ class Store:
     ca: str | None  # PEM; None: what this computer trusts
 
     def names(self) -> list[str]:
-        """Snapshots that lie there, oldest first. Raises StackError."""
+        """Snapshots that are there, oldest first. Raises StackError."""
         prefix, token, found = f"{self.folder}/", "", set[str]()
         for _ in range(_PAGES):
             query = {"list-type": "2", "prefix": prefix}
@@ -66,10 +66,10 @@ class Store:
     def fetch(self, name: str, folder: Path) -> Path:
         """Bring a snapshot and its checksum; the file in `folder`. Raises StackError.
 
-        One that lies there already, and is as the checksum says, is not brought again.
+        One that is there already, and is as the checksum says, is not brought again.
         """
         if not _NAME.fullmatch(name):
-            raise StackError(f"{name!r} is no name of a snapshot\n  do: make backup LIST=1")
+            raise StackError(f"{name!r} is not a name of a snapshot\n  do: make backup LIST=1")
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
         file, beside = folder / name, folder / f"{name}.sha256"

@@ -84,7 +84,7 @@ def unknown(plan: Plan, wish: Wish) -> list[str]:
     names = {node.name for node in plan.etcd}
     known = ", ".join(node.name for node in plan.etcd)
     out = [
-        f"{name} is no etcd machine of the config (these are: {known})"
+        f"{name} is not an etcd machine of the config (these are: {known})"
         for name in sorted({wish.on, wish.source, *wish.dead} - names - {""})
     ]
     if wish.on in wish.dead:
@@ -95,7 +95,7 @@ def unknown(plan: Plan, wish: Wish) -> list[str]:
 def refusals(
     plan: Plan, wish: Wish, found: Mapping[str, Found], *, cluster_id: str, wanted: str, size: int
 ) -> list[str]:
-    """Every reason against it, each with its way out. Nothing has been touched yet.
+    """Every reason against it, each with its fix. Nothing has been touched yet.
 
     `wanted` is the SHA-256 of the snapshot, empty where a member's own data is taken; `size` bytes.
     """

@@ -122,7 +122,7 @@ def _own(path: Path) -> IO[bytes]:
 
 
 def _fits_its_sum(file: Path) -> None:
-    """The sum lies beside what `make backup` brings; it need not be there."""
+    """The sum is beside what `make backup` brings; it need not be there."""
     beside = file.with_name(f"{file.name}.sha256")
     if beside.exists() and beside.read_text().split()[:1] != [digest(file)]:
         raise SnapshotError(
@@ -152,7 +152,7 @@ def check(plain: Path, *, named: Path, cluster: str, cluster_id: str, unmarked: 
     with plain.open("rb") as stream:
         head = stream.read(_BOLT_AT + len(_BOLT))
     if head[_BOLT_AT:] != _BOLT:
-        raise SnapshotError(f"{named} is no snapshot of etcd{_OTHER}")
+        raise SnapshotError(f"{named} is not a snapshot of etcd{_OTHER}")
     total, tail, marks = hashlib.sha256(), b"", set()
     left = size - _SUM
     for chunk in _chunks(plain):

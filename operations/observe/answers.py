@@ -34,7 +34,7 @@ class UnreadableAnswerError(ValueError):
 
 def machine(text: str) -> Machine:
     """The facts of a machine. Raises UnreadableAnswerError."""
-    rows = _rows(text)
+    rows = rows_of(text)
     try:
         return _machine(rows)
     except (ValueError, IndexError, KeyError, TypeError) as error:
@@ -43,7 +43,7 @@ def machine(text: str) -> Machine:
 
 def cluster(text: str) -> Cluster:
     """The facts of the cluster. Raises UnreadableAnswerError, also when the API refused."""
-    rows = _rows(text)
+    rows = rows_of(text)
     for said in rows.get("refused", ()):
         raise UnreadableAnswerError(" ".join(said))
     try:
@@ -57,7 +57,7 @@ def cluster(text: str) -> Cluster:
         raise UnreadableAnswerError(f"its answer cannot be read: {error!r}") from None
 
 
-def _rows(text: str) -> dict[str, list[list[str]]]:
+def rows_of(text: str) -> dict[str, list[list[str]]]:
     """Fields by first word; lines of other programs, as a banner, have words of their own."""
     rows: dict[str, list[list[str]]] = {}
     for line in text.split("\n"):
@@ -65,7 +65,7 @@ def _rows(text: str) -> dict[str, list[list[str]]]:
         rows.setdefault(word, []).append(fields)
     if "end" not in rows:
         last = text.splitlines()[-1] if text else "no answer"
-        raise UnreadableAnswerError(f"the probe broke off: {last[:200]}")
+        raise UnreadableAnswerError(f"the probe was interrupted: {last[:200]}")
     return rows
 
 
@@ -181,7 +181,7 @@ def _certificate(text: str) -> Certificate | None:
 
 
 def _json(text: str) -> object:
-    """What etcdctl answered; None where that was no JSON."""
+    """What etcdctl answered; None where that was not a JSON."""
     try:
         answer: object = json.loads(text)
     except ValueError:

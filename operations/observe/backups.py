@@ -65,7 +65,7 @@ def _age(time_s: int, now: datetime) -> str:
 
 
 def of_node(plan: Plan, node: Node, findings: Findings, now: datetime) -> Iterator[Difference]:
-    """The timer of an etcd machine that was reached, and a backup that broke off there."""
+    """The timer of an etcd machine that was reached, and a backup that was interrupted there."""
     found = findings.machines[node.name].machine
     if found is None or not node.is_etcd:
         return
@@ -83,7 +83,7 @@ def of_node(plan: Plan, node: Node, findings: Findings, now: datetime) -> Iterat
         return
     if there is None or there.time_s < unsent.time_s:  # else another machine sent one since
         text = f"{unsent.name} did not get to the object store: {unsent.trouble}"
-        do = "mend that, then make backup; it lies on the machine all the while"
+        do = "fix that, then make backup; it is on the machine all the while"
         yield Difference(kind="backup", subject="object store", text=text, do=do)
 
 

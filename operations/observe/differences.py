@@ -1,4 +1,4 @@
-"""What differs between a plan and what a probe found, each with what mends it. Pure."""
+"""What differs between a plan and what a probe found, each with what fixes it. Pure."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ def _own(node: Node, found: Found, wanted: Expected) -> Iterator[Difference]:
             yield Difference(kind="owner", subject="incarnation", text=text, do=UP)
         return
     owner = found.machine.owner
-    text = f'belongs to "{owner}" (cluster, id, node)' if owner else "is no machine of a cluster"
-    anew = f"{UP}; if it was made anew, raise nodes.{node.name}.generation and run it again"
-    do = f"release it there, or give {node.name} another machine" if owner else anew
+    text = f'belongs to "{owner}" (cluster, id, node)' if owner else "is not a machine of a cluster"
+    recreate = f"{UP}; if it was recreated, raise nodes.{node.name}.generation and run it again"
+    do = f"release it there, or give {node.name} another machine" if owner else recreate
     yield Difference(kind="owner", subject="owner", text=text, do=do)
 
 

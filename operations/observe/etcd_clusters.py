@@ -48,7 +48,7 @@ def of_machine(node: Node, findings: Findings) -> Iterator[Difference]:
         return
     if is_foreign(found, ours(findings)):
         text = f"its etcd is another cluster{_emptiness(found)}{_since(found)}"
-        do = f"{RAISE}: its data is set aside, and it joins the others anew"
+        do = f"{RAISE}: its data is set aside, and it joins the others again"
         yield Difference(kind="etcd", subject="cluster", text=text, do=do)
     if found.etcd_refused is not None:
         said = found.etcd_refused

@@ -41,7 +41,7 @@ class Alarm:
         if self.name == "CORRUPT":
             return (
                 f"its data is not that of the others: raise nodes.{self.member}.generation and run "
-                "pulumi up, which makes that member anew"
+                "pulumi up, which recreates that member"
             )
         return f"etcdctl alarm list on {self.member}"
 

@@ -25,7 +25,7 @@ def differences(
         certificate = found.certificates.get(path)
         if kind == "unwanted":
             if certificate is not None:
-                text = f"{path} lies there: who reads it acts past RBAC, and nothing needs it"
+                text = f"{path} is there: who reads it acts past RBAC, and nothing needs it"
                 yield Difference(kind="secret", subject=path, text=text, do=RAISE)
         elif certificate is not None:
             yield from _ends(path, certificate, kind, renewal=renewal, now=now)
@@ -44,7 +44,7 @@ def administrator(
 
 def _gone(kind: Renewal) -> str:
     if kind == "kubelet":
-        return "raise nodes.<name>.generation of this node and run pulumi up: it is made anew"
+        return "raise nodes.<name>.generation of this node and run pulumi up: it is recreated"
     if kind == "approver":
         return f"{_APPROVER}; else {RAISE}"
     return RAISE

@@ -1,4 +1,4 @@
-"""One difference, and the words for what mends most of them."""
+"""One difference, and the words for what fixes most of them."""
 
 from __future__ import annotations
 

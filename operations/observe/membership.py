@@ -20,7 +20,7 @@ def of_node(node: Node, wanted: Expected, findings: Findings) -> Iterator[Differ
         return
     yield from _kubernetes_node(node, wanted, findings)
     if node.is_master and node.address not in cluster.endpoints:
-        text = f"its API server {node.address} is no endpoint of the Service kubernetes"
+        text = f"its API server {node.address} is not an endpoint of the Service kubernetes"
         do = "see why its kube-apiserver does not serve (journalctl -u kubelet there)"
         yield Difference(kind="endpoint", subject=node.address, text=text, do=do)
 
@@ -55,7 +55,7 @@ def _progress(node: Node, wanted: Expected, known: KubernetesNode) -> Iterator[D
     if failed:
         text = f"its last change failed: {failed}"
         yield Difference(
-            kind="failed", subject=node.name, text=text, do="mend that and run pulumi up"
+            kind="failed", subject=node.name, text=text, do="fix that and run pulumi up"
         )
     elif known.begun:
         text = "a change of it has begun, and has not come to its end"
@@ -113,7 +113,7 @@ def _membership(node: Node, listed: Sequence[Member] | None) -> Iterator[Differe
         return
     row = next((member for member in listed if member.peer_url == peer_url(node)), None)
     if row is None:
-        text = "is no etcd member"
+        text = "is not an etcd member"
     elif not row.name:
         text = "was added to etcd, and has never started as a member"
     elif row.is_learner:
@@ -203,7 +203,7 @@ def of_cluster(plan: Plan, findings: Findings) -> Iterator[Difference]:
 
 
 def _not_wanted(plan: Plan, name: str) -> str:
-    """Why a name is no member: the config does not have it, or not as one."""
+    """Why a name is not a member: the config does not have it, or not as one."""
     state = next((node.state for node in plan.away if node.name == name), None)
     return f"{state} by the config" if state else "not in the config"
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from stacks.cluster.plan import Plan
 from stacks.edits import fence, memory
 
-# Of the memory: values by path that an up has to change before the machines can be as planned.
+# Of the memory: values by path that an update has to change before the machines can be as planned.
 _SECTIONS = ("config", "versions", "scripts")
-_OTHER = "the last up was that of another version of this program"
+_OTHER = "the last update was that of another version of this program"
 _MADE = ("rendered",)  # follows from the others, unless this program makes something else of them
 
 

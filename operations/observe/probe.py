@@ -1,4 +1,4 @@
-"""Asks every machine of a stack what is on it, side by side, and one master about the cluster."""
+"""Asks every machine of a stack what is on it, in parallel, and one master about the cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stacks.cluster.artifacts import ArtifactError, File
 from stacks.cluster.plan import Node
 
 _LIMIT_S = 90  # for all questions to one machine
-_AT_ONCE = 16  # machines asked side by side
+_AT_ONCE = 16  # machines asked in parallel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ def _machine(stack: Stack, node: Node, wanted: Expected) -> Found:
         return Found(machine=None, trouble="is not made yet", is_reached=False, is_made=False)
     answer = _run(stack, node, values(node, wanted))
     if not answer.reached:
-        return Found(machine=None, trouble=_last(answer.text), is_reached=False)
+        return Found(machine=None, trouble=answer.last_line, is_reached=False)
     try:
         told = answers.machine(answer.text)
     except UnreadableAnswerError as error:
@@ -138,7 +138,3 @@ def skew_s(clock_s: float, answer: Answer) -> float:
     """Seconds that a machine's clock lies outside of the time in which it was asked."""
     over = clock_s - (answer.asked_at_s + answer.took_s)
     return over if over > 0 else min(0.0, clock_s - answer.asked_at_s)
-
-
-def _last(text: str) -> str:
-    return text.splitlines()[-1] if text else "no answer"

@@ -55,6 +55,10 @@ class Answer:
     def reached(self) -> bool:
         return self.status != _UNREACHABLE
 
+    @property
+    def last_line(self) -> str:
+        return self.text.splitlines()[-1] if self.text else "no answer"
+
 
 def of_config(ssh: Ssh, address: str) -> Target:
     """The target of an adopted machine. Raises OSError when a key file cannot be read."""
@@ -130,7 +134,7 @@ def plain(text: str) -> str:
 
 
 def client(target: Target, folder: Path) -> list[str]:
-    """The SSH client's command, by way of the bastion. Keys lie in `folder` for its one use."""
+    """The SSH client's command, by way of the bastion. Keys are in `folder` for its one use."""
     words = _words(target.hop, folder / "machine")
     if target.bastion:
         through = _words(target.bastion, folder / "bastion")

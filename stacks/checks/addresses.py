@@ -50,7 +50,7 @@ def _adopted(spec: Spec, places: Iterable[Place]) -> list[Problem]:
         path, address = f"{place.path}.address", IPv4Address(place.address)
         for name, network in networks.items():
             if address in network:
-                text = f"{address} lies in cluster.{name} {network}; choose another network there"
+                text = f"{address} is in cluster.{name} {network}; choose another network there"
                 out.append(Problem(path, text))
         if address.is_link_local:
             text = f"{address} is link-local, and may be another machine's after a boot"
@@ -98,16 +98,16 @@ def _endpoint(spec: Spec, places: Iterable[Place]) -> list[Problem]:
         return []  # a name; where it leads is not known here
     for name, network in _own_networks(spec).items():
         if address in network:
-            text = f"{address} lies in cluster.{name} {network}, which nobody outside reaches"
+            text = f"{address} is in cluster.{name} {network}, which nobody outside reaches"
             return [Problem(path, text)]
     for place in places:
         if place.address == host and "master" not in spec.pools[place.pool].roles:
             text = f"{address} is {place.name}, where no API server listens; name a master or what"
-            return [Problem(path, f"{text} leads to the masters (a load balancer, a VIP)")]
+            return [Problem(path, f"{text} points to the masters (a load balancer, a VIP)")]
         port = spec.cluster.endpoint.partition(":")[2]
         if place.address == host and port and int(port) != ports.API_PORT:
             text = f"{address} is {place.name}, where the API answers at {ports.API_PORT}; write"
-            return [Problem(path, f"{text} {address}, or what leads to the masters")]
+            return [Problem(path, f"{text} {address}, or what points to the masters")]
     return []
 
 

@@ -43,7 +43,7 @@ def problems(audit: AuditSpec) -> list[Problem]:
 
 def _rule(at: str, rule: object) -> list[Problem]:
     if not isinstance(rule, dict):
-        text = f"{shown(rule)} is no mapping; write `level: Metadata` and what it is for"
+        text = f"{shown(rule)} is not a mapping; write `level: Metadata` and what it is for"
         return [Problem(at, text)]
     out = []
     if rule.get("level") not in _LEVELS:
@@ -52,7 +52,7 @@ def _rule(at: str, rule: object) -> list[Problem]:
 
 
 def warnings(audit: AuditSpec) -> list[Problem]:
-    """Secrets that would lie in the log, in clear."""
+    """Secrets that would be in the log, in plain text."""
     rules = (audit.policy or {}).get("rules")
     for index, rule in enumerate(rules if isinstance(rules, list) else []):
         covered = _covers_secrets(rule) if isinstance(rule, dict) else ""

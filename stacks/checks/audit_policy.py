@@ -32,7 +32,7 @@ def problems(policy: Mapping[str, object] | None) -> Iterator[Problem]:
         yield from _fields(at, rule, _RULE)
         listed = rule.get("resources", [])
         if not isinstance(listed, list):
-            yield Problem(f"{at}.resources", f"{shown(listed)} is no list of groups")
+            yield Problem(f"{at}.resources", f"{shown(listed)} is not a list of groups")
         for number, group in _listed(listed):
             yield from _fields(f"{at}.resources[{number}]", group, _RESOURCES)
 

@@ -140,7 +140,7 @@ def _pools(spec: Spec) -> Iterator[Problem]:
     for path, zone in named:
         if not form.fullmatch(zone):
             example = f"{region}-b" if provider == "gcp" else f"{region}a"
-            yield Problem(path, f"{zone} is no zone of region {region}; write it as {example!r}")
+            yield Problem(path, f"{zone} is not a zone of region {region}; write it as {example!r}")
         elif provider == "aws" and spec.machines.aws and zone not in spec.machines.aws.subnets:
             yield Problem(path, f"{zone} has no subnet; add machines.aws.subnets.{zone}")
 
@@ -223,7 +223,7 @@ def _hardware(spec: Spec) -> Iterator[Problem]:
         path = f"{owner}.machineType"
         if ("." in found) != (provider == "aws"):
             example = "m6i.large" if provider == "aws" else "e2-standard-2"
-            yield Problem(path, f"{found} is no type of {provider}; write it as {example!r}")
+            yield Problem(path, f"{found} is not a type of {provider}; write it as {example!r}")
         elif clouds.arch(found) != pool.arch:
             text = f"{found} is a machine of {clouds.arch(found)}, the pool says {pool.arch}"
             yield Problem(f"pools.{name}.arch", f"{text}; set arch, or another machineType")
@@ -252,14 +252,14 @@ def _image(spec: Spec, name: str, pool: PoolSpec) -> Iterator[Problem]:
     image = gcp.image_arm64 if pool.arch == "arm64" else gcp.image
     if ("arm64" in image) != (pool.arch == "arm64"):
         path = "image" + ("Arm64" if pool.arch == "arm64" else "")
-        text = f"{image} is no image for {pool.arch}, which pool {name} needs"
+        text = f"{image} is not an image for {pool.arch}, which pool {name} needs"
         yield Problem(f"machines.gcp.{path}", text)
 
 
 def _gcp(gcp: GcpSpec) -> Iterator[Problem]:
     for key, image in (("image", gcp.image), ("imageArm64", gcp.image_arm64)):
         if image.startswith("ami-") or image.count("/") != 1:
-            text = f"{image} is no image of Google; write project/family"
+            text = f"{image} is not an image of Google; write project/family"
             yield Problem(f"machines.gcp.{key}", text)
         if image.startswith("debian-cloud/"):
             text = f"{image} has no cloud-init, by which machines get their keys; take Ubuntu's"
@@ -303,11 +303,11 @@ def _aws(spec: Spec, aws: AwsSpec) -> Iterator[Problem]:
             )
             yield Problem(f"{path}.id", f"{what}; give both or none")
         public = said.public_cidr is not None or said.public_id is not None
-        # In a VPC that is there the way out, by which SSM's agent is reached too, is its owner's.
+        # In a VPC that is there the egress, by which SSM's agent is reached too, is its owner's.
         ours = aws.access == "bastion" or (aws.access == "tunnel" and aws.vpc_id is None)
         if not public and (ours or aws.api_load_balancer == "external"):
             key = "publicId" if aws.vpc_id else "publicCidr"
-            text = "is missing; NAT, bastion and external load balancer stand in a public subnet"
+            text = "is missing; NAT, bastion and external load balancer are in a public subnet"
             yield Problem(f"{path}.{key}", text)
         given = {"cidr": said.cidr, "publicCidr": said.public_cidr}
         for key, cidr in given.items():

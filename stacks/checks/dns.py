@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
+from stacks.checks.outside import within
 from stacks.cluster import api_record, clouds, inventory
 from stacks.config.cloud_values import AWS_ZONE
 from stacks.config.clouds import CloudSpec
@@ -37,26 +38,22 @@ def problems(spec: Spec) -> Iterator[Problem]:
 def _zone(spec: Spec, zone: DnsZoneSpec) -> Iterator[Problem]:
     provider, domain, host = spec.machines.provider, zone.domain, api_record.name(spec)
     named = any(letter.isalpha() for letter in host)  # an address is told by check_front_doors
-    if named and not _within(host, domain):
-        yield Problem("cluster.endpoint", f"{host} is no name in {_ZONE}.domain, {domain}")
-    if named and _within(host, spec.cluster.dns_domain):
-        text = f"{host} lies in cluster.dnsDomain, which pods look up inside the cluster alone"
+    if named and not within(host, domain):
+        yield Problem("cluster.endpoint", f"{host} is not a name in {_ZONE}.domain, {domain}")
+    if named and within(host, spec.cluster.dns_domain):
+        text = f"{host} is in cluster.dnsDomain, which pods look up inside the cluster alone"
         yield Problem("cluster.endpoint", f"{text}; choose another domain")
     if zone.id is None and not zone.private:
         text = "is missing: a public zone has to be there, for only who holds the domain above it"
-        yield Problem(f"{_ZONE}.id", f"{text} can lead to it; name it, or write private: true")
+        yield Problem(f"{_ZONE}.id", f"{text} can point to it; name it, or write private: true")
     if zone.id is not None and clouds.in_cloud(spec):
         aws = provider == "aws"
         if bool(AWS_ZONE.fullmatch(zone.id)) != aws:
             example = "'Z0123456789ABCDEFGHIJ'" if aws else "'my-zone'"
-            yield Problem(f"{_ZONE}.id", f"{zone.id} is no zone of {provider}; write {example}")
+            yield Problem(f"{_ZONE}.id", f"{zone.id} is not a zone of {provider}; write {example}")
     if zone.project is not None and (provider != "gcp" or zone.id is None):
         text = "is of a zone of Google that is there; leave it out"
         yield Problem(f"{_ZONE}.project", text)
-
-
-def _within(host: str, domain: str) -> bool:
-    return host == domain or host.endswith(f".{domain}")
 
 
 def _reach(spec: Spec, zone: DnsZoneSpec, cloud: CloudSpec) -> Iterator[Problem]:
@@ -80,6 +77,6 @@ def _reach(spec: Spec, zone: DnsZoneSpec, cloud: CloudSpec) -> Iterator[Problem]
         if came and not any(one.overlaps(other) for one in came for other in let_in):
             text = (
                 "has no network of sshFrom: from there the load balancer is asked whether it "
-                "serves, before the record leads to it; add the one that runs pulumi"
+                "serves, before the record points to it; add the one that runs pulumi"
             )
             yield Problem(f"{where}.apiFrom", text)

@@ -1,4 +1,4 @@
-"""Checks of the doors for clients outside: free addresses in reach that lead to HAProxy."""
+"""Checks of the doors for clients outside: free addresses in reach that point to HAProxy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def problems(spec: Spec, places: Sequence[Place]) -> list[Problem]:
     """A virtual IP that masters cannot hold, or that leads elsewhere than to HAProxy."""
     vip, out = spec.front_doors.vip, []
     if spec.front_doors.verify != "none" and spec.cluster.endpoint is None:
-        text = "asks at cluster.endpoint, which is missing; name there what leads to the masters"
+        text = "asks at cluster.endpoint, which is missing; name there what points to the masters"
         out.append(Problem("frontDoors.verify", text))
     out += [*_dns(spec), *_etcd(spec, places), *_ingress(spec)]
     if vip is None:
@@ -91,7 +91,7 @@ def _taken(spec: Spec, vip: VipSpec, places: Sequence[Place]) -> Iterator[Proble
         ("serviceCidr", spec.cluster.service_cidr),
     ):
         if address in IPv4Network(cidr):
-            text = f"{address} lies in cluster.{name} {cidr}, which nobody outside reaches"
+            text = f"{address} is in cluster.{name} {cidr}, which nobody outside reaches"
             yield Problem(f"{_VIP}.address", text)
 
 
@@ -128,7 +128,7 @@ def _endpoint(spec: Spec, vip: VipSpec) -> Iterator[Problem]:
 
 def _unused(vip: VipSpec) -> Iterator[Problem]:
     if vip.failover == "own" and vip.router_id != type(vip).model_fields["router_id"].default:
-        text = "does nothing with failover own, which has no VRRP of ours; leave it out"
+        text = "does nothing with failover own, which has no VRRP of kube-ha; leave it out"
         yield Problem(f"{_VIP}.routerId", text)
 
 
@@ -146,7 +146,7 @@ def _dns(spec: Spec) -> Iterator[Problem]:
     wanted = vip.port if vip else ports.API_PORT
     if int(port or ports.API_PORT) != wanted:
         where = f"the VIP {vip.address}" if vip else "masters"
-        text = f"{host} leads to {where}, where the API answers at {wanted}; write {host}:{wanted}"
+        text = f"{host} points to {where}, where the API answers at {wanted}; write {host}:{wanted}"
         yield Problem("cluster.endpoint", text)
 
 
@@ -162,7 +162,9 @@ def _etcd(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
         where = f"{path}.pools[{index}]"
         pool = spec.pools.get(name)
         if pool is None:
-            yield Problem(where, f"{name!r} is no pool; there are {', '.join(sorted(spec.pools))}")
+            yield Problem(
+                where, f"{name!r} is not a pool; there are {', '.join(sorted(spec.pools))}"
+            )
         elif "etcd" in pool.roles:
             text = f"{name} has etcd's members, which answer at 127.0.0.1:{ports.ETCD_CLIENT_PORT}"
             yield Problem(where, f"{text} already; leave it out")
@@ -178,7 +180,7 @@ def _etcd(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
 
 
 def _ingress(spec: Spec) -> Iterator[Problem]:
-    """Names to show a certificate for, nodes to lead to, and an address to listen at."""
+    """Names to show a certificate for, nodes to point to, and an address to listen at."""
     wanted, vip = spec.front_doors.ingress, spec.front_doors.vip
     if wanted is None:
         return
@@ -195,7 +197,7 @@ def _ingress(spec: Spec) -> Iterator[Problem]:
     for index, name in enumerate(wanted.pools):
         if name not in working:
             there = ", ".join(sorted(working)) or "none"
-            text = f"{name!r} is no pool with role worker; there are {there}"
+            text = f"{name!r} is not a pool with role worker; there are {there}"
             yield Problem(f"{path}.pools[{index}]", text)
     if not working:
-        yield Problem(path, "leads to nodes with role worker, of which there are none")
+        yield Problem(path, "points to nodes with role worker, of which there are none")

@@ -36,7 +36,7 @@ def _unusable(given: GivenCertificateSpec) -> tuple[str, str] | None:
         except OSError as error:
             return key, f"{name!r} cannot be read ({local_file.why(error)})"
         except UnicodeDecodeError:
-            return key, f"{name!r} is no PEM; convert it (openssl x509 -inform der -in FILE)"
+            return key, f"{name!r} is not a PEM; convert it (openssl x509 -inform der -in FILE)"
     try:
         first, *_ = x509.load_pem_x509_certificates(
             ingress_certificates.text(given.certificate).encode()

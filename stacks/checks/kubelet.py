@@ -32,7 +32,7 @@ def _eviction(thresholds: Mapping[EvictionSignal, str]) -> list[Problem]:
         if value.endswith("%"):
             continue
         if counted and value.endswith(("m", "i")):
-            text = f"{value!r} is no count; write a number as '10k', or a part as '5%'"
+            text = f"{value!r} is not a count; write a number as '10k', or a part as '5%'"
             out.append(Problem(path, text))
         elif not counted and not value.endswith(_BYTES):
             text = f"{value!r} has no unit of bytes; write as '500Mi', or a part as '10%'"
@@ -46,7 +46,9 @@ def _reserved(key: str, amounts: Mapping[Reservable, str]) -> list[Problem]:
     for resource, value in amounts.items():
         path = f"kubelet.{key}.{resource}"
         if resource == "cpu" and value.endswith(_BYTES):
-            out.append(Problem(path, f"{value!r} is no amount of CPU; write as '500m' or '1.5'"))
+            out.append(
+                Problem(path, f"{value!r} is not an amount of CPU; write as '500m' or '1.5'")
+            )
         elif resource != "cpu" and not value.endswith(_BYTES):
             out.append(Problem(path, f"{value!r} has no unit of bytes; write as '512Mi' or '2Gi'"))
     return out

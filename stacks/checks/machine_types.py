@@ -29,15 +29,15 @@ def unfit(type_: str, provider: str, roles: Collection[Role]) -> str:
     if provider == "gcp":
         found = _GCP.fullmatch(type_)
         if found is None:
-            return "is no machine type of Google; write family-kind-size, as 'e2-standard-4'"
+            return "is not a machine type of Google; write family-kind-size, as 'e2-standard-4'"
         if found["shared"] == "micro":
             return _small(roles)
         return ""
     found = _AWS.fullmatch(type_)
     if found is None:
-        return "is no instance type of AWS; write family.size, as 'm6i.large'"
+        return "is not an instance type of AWS; write family.size, as 'm6i.large'"
     if _XEN.fullmatch(found["family"]) and not found["size"].startswith("metal"):
-        return "is no Nitro type, and disks of others have other names; take one as 'm6i.large'"
+        return "is not a Nitro type, and disks of others have other names; take one as 'm6i.large'"
     return _small(roles) if found["size"] in _LITTLE else ""
 
 

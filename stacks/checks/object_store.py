@@ -14,13 +14,13 @@ from stacks.config.object_store import PATH, SECRET
 from stacks.config.problems import Problem, SpecError
 from stacks.config.spec import Spec
 
-_MOST_GIB = 4  # one request carries 5 GiB, and etcd's quota is no sharp limit
+_MOST_GIB = 4  # one request carries 5 GiB, and etcd's quota is not a sharp limit
 _CA_MOST = 2048  # bytes; it travels in one command with the member's keys
 _SECRET_MOST = 256
 
 
 def problems(spec: Spec) -> list[Problem]:
-    """What would send snapshots in the open, to the wrong place, or not at all."""
+    """What would send snapshots in plain text, to the wrong place, or not at all."""
     store = spec.etcd.backup.object_store
     if store is None:
         return []
@@ -32,7 +32,7 @@ def problems(spec: Spec) -> list[Problem]:
         out.append(Problem(f"{PATH}.endpoint", f"{text} {rest}"))
     if store.endpoint.startswith("http:") and not spec.etcd.backup.encrypt:
         text = "is http, and encrypt is false: every Secret of the cluster would go over the"
-        out.append(Problem(f"{PATH}.endpoint", f"{text} network in the open; use https"))
+        out.append(Problem(f"{PATH}.endpoint", f"{text} network in plain text; use https"))
     if spec.etcd.quota_backend_gib > _MOST_GIB:
         text = f"a store takes 5 GiB in one request, so with it quotaBackendGib is {_MOST_GIB} at"
         way = "most; use etcd.backup.directory for a bigger etcd"
@@ -44,7 +44,7 @@ def problems(spec: Spec) -> list[Problem]:
 
 
 def secret_problems(spec: Spec, raw: Mapping[str, object]) -> list[Problem]:
-    """A store whose key has no secret in `raw`; one in the open is refused elsewhere."""
+    """A store whose key has no secret in `raw`; one in plain text is refused elsewhere."""
     if spec.etcd.backup.object_store is None or raw.get(SECRET):
         return []
     text = f"there is no secret for its accessKey; `pulumi config set --secret kube-ha:{SECRET}`"
@@ -67,5 +67,8 @@ def unusable(secret: str) -> list[Problem]:
     printable = all(" " < letter <= "~" for letter in secret)
     if 0 < len(secret) <= _SECRET_MOST and printable:
         return []
-    text = f"is no secret of an access key: 1 to {_SECRET_MOST} letters without blanks; set it anew"
+    text = (
+        f"is not a secret of an access key: 1 to {_SECRET_MOST} letters without blanks; "
+        "set it again"
+    )
     return [Problem(SECRET, f"{text} (pulumi config set --secret kube-ha:{SECRET})")]

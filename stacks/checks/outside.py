@@ -1,6 +1,6 @@
 """Checks of what lies outside the cluster: no address or name of it may be one of the inside.
 
-What nodes look for in podCidr or serviceCidr is led to a pod or to nobody, and what pods look for
+What nodes look for in podCidr or serviceCidr is sent to a pod or to nobody, and what pods look for
 in the cluster's own domain is not asked of anybody else. So every field that names a place outside
 is looked at, whatever section it is in.
 """
@@ -46,7 +46,7 @@ def problems(spec: Spec) -> Iterator[Problem]:
                 may_be = loc[-1] == "issuerUrl" or (not is_url and "registryMirrors" in loc)
                 inside = name == "cluster.serviceCidr" and may_be
                 if IPv4Address(host) in network and not inside:
-                    text = f"{host} lies in {name} {network}, where nodes find pods and Services of"
+                    text = f"{host} is in {name} {network}, where nodes find pods and Services of"
                     way = "this cluster alone; choose another network there, or another address"
                     yield Problem(path, f"{text} {way}")
         else:
@@ -58,7 +58,7 @@ def _of_domain(spec: Spec, path: str, host: str) -> Iterator[Problem]:
     if path.endswith("issuerUrl") and host == f"kubernetes.default.svc.{domain}":
         return  # said by check_control_plane
     if within(host, domain) or host.removesuffix(".svc") in ("kubernetes", "kubernetes.default"):
-        text = f"{host} lies in cluster.dnsDomain {domain}, which pods look up inside the cluster"
+        text = f"{host} is in cluster.dnsDomain {domain}, which pods look up inside the cluster"
         yield Problem(path, f"{text} alone; choose another domain there, or another name")
 
 
@@ -68,7 +68,7 @@ def within(host: str, domain: str) -> bool:
 
 
 def places(section: BaseModel) -> Iterator[tuple[tuple[str | int, ...], str, bool]]:
-    """Config path, host and whether it stands in a URL, of every field that names a place."""
+    """Config path, host and whether it is in a URL, of every field that names a place."""
     for name, field in type(section).model_fields.items():
         value = getattr(section, name)
         if value is not None:

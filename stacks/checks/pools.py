@@ -12,7 +12,7 @@ from stacks.config.pools import PoolSpec, TaintSpec
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 
-# Roles of machines that are no node of Kubernetes -> what to call one.
+# Roles of machines that Kubernetes does not know as nodes -> what to call one.
 NO_NODE: Mapping[tuple[Role, ...], str] = {
     ("etcd",): "an etcd machine",
     ("loadbalancer",): "a load balancer",
@@ -29,7 +29,7 @@ _GIVEN = {
     "node-role.kubernetes.io/control-plane",
 }
 
-# Of Kubernetes' own controllers: they would take it off again, or wait for ever for who does.
+# Of Kubernetes' own controllers: they would take it off again, or wait forever for who does.
 _OWN_TAINTS = {
     *(f"node.kubernetes.io/{name}" for name in ("not-ready", "unreachable", "unschedulable")),
     *(f"node.kubernetes.io/{name}-pressure" for name in ("memory", "disk", "pid")),
@@ -50,7 +50,7 @@ def problems(spec: Spec) -> list[Problem]:
         out += node_labels(path, pool.labels, pool.taints)
         what = NO_NODE.get(pool.roles)
         if what and (pool.labels or pool.taints):
-            text = f"{what} is no Kubernetes node; leave out labels and taints"
+            text = f"{what} is not a Kubernetes node; leave out labels and taints"
             out.append(Problem(f"{path}.{'labels' if pool.labels else 'taints'}", text))
     sizes = _sizes(spec)
     for role in ("etcd", "master"):
@@ -135,7 +135,8 @@ def _roles(path: str, roles: tuple[Role, ...]) -> list[Problem]:
         out.append(Problem(f"{path}.roles", f"[{', '.join(roles)}] names a role twice"))
     if "loadbalancer" in roles and set(roles) != {"loadbalancer"}:
         text = (
-            "loadbalancer stands alone: such a machine is no node of Kubernetes, and what clients "
+            "loadbalancer stands alone: such a machine is not a node of Kubernetes, and "
+            "what clients "
             "outside reach shares nothing with what runs in the cluster; masters hold the VIP "
             "where there is no such pool"
         )
@@ -162,9 +163,7 @@ def _machines(path: str, pool: PoolSpec, provider: str) -> list[Problem]:
         return out
     if pool.count is not None:
         out.append(
-            Problem(
-                f"{path}.count", "is for machines that are made; adopted machines stand in hosts"
-            )
+            Problem(f"{path}.count", "is for machines that are made; adopted machines are in hosts")
         )
     if pool.hosts is None:
         out.append(Problem(f"{path}.hosts", "is missing; list the machines to adopt"))

@@ -60,7 +60,7 @@ def _node_ports(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
 def _ingress(spec: Spec) -> Iterator[Problem]:
     wanted, there = spec.front_doors.ingress, node_ports.of(spec)
     if wanted is not None and wanted.node_port not in there:
-        text = f"{wanted.node_port} is no port of a Service of type NodePort; those are"
+        text = f"{wanted.node_port} is not a port of a Service of type NodePort; those are"
         yield Problem("frontDoors.ingress.nodePort", f"{text} {node_ports.span(there)}")
 
 
@@ -108,7 +108,7 @@ def bastion_problems(spec: Spec) -> Iterator[Problem]:
         if bastion is not None and place.host is not None and place.address == bastion.address:
             text = (
                 f"{bastion.address} is {place.name}: when that is wiped, rebooted or lost, nobody "
-                "reaches the others; name a machine that is no node"
+                "reaches the others; name a machine that is not a node"
             )
             yield Problem("machines.ssh.bastion.address", text)
             return

@@ -15,10 +15,12 @@ from stacks.config.problems import Problem
 ALLOWABLE: Mapping[str, str] = {
     "cloud-controller": "that add-on looks for machines only once Nodes have told their IDs",
     "host-key": "the machine of that name shows another SSH host key, and is the same machine",
-    "leave-together": "those masters leave in one up together with workers",
+    "leave-together": "those masters leave in one update together with workers",
     "machine-protected": "the cloud's deletion protection was lifted from that machine by hand",
-    "mass-rebuild": "more than half of all workers are made anew in one up, so they leave first",
-    "mass-removal": "more than half of the workers, of that pool or of all, leave in one up",
+    "mass-rebuild": (
+        "more than half of all workers are recreated in one update, so they leave first"
+    ),
+    "mass-removal": "more than half of the workers, of that pool or of all, leave in one update",
     "network-backend": "pods of changed and unchanged nodes are cut off from each other for a time",
 }
 # Kind -> why no word of the user makes it right.
@@ -55,7 +57,7 @@ class Refusal(NamedTuple):
         return f"{self.kind}/{self.subject}"
 
     def problem(self) -> Problem:
-        """The reason with the way out; where it can be allowed, with the words for it."""
+        """The reason with the fix; where it can be allowed, with the words for it."""
         if self.kind not in ALLOWABLE:
             return Problem(self.path, self.text)
         return Problem(self.path, f"{self.text}; if you mean it: `allow: [{self.id}]`")
@@ -85,7 +87,7 @@ def problems(allow: Iterable[str]) -> list[Problem]:
             way = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(ALLOWABLE)}"
             out.append(Problem(path, f"unknown id `{kind}`; {way}"))
         elif subject == _ANY:
-            text = f"`{word}` would allow all of its kind, for ever; name this one, and no other"
+            text = f"`{word}` would allow all of its kind, forever; name this one, and no other"
             out.append(Problem(path, text))
         elif not slash or not subject:
             text = f"`{word}` does not say for what; write it as the refusal does: {kind}/..."

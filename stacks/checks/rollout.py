@@ -23,7 +23,7 @@ def problems(spec: Spec) -> list[Problem]:
         out += _pools(f"{path}.pools", group.pools, spec)
         out += _zones(f"{path}.zones", group.zones, spec)
         for name in (name for name in group.nodes if name in seen):
-            text = f"{name} stands in rollout.order twice, and changes once; leave one out"
+            text = f"{name} is in rollout.order twice, and changes once; leave one out"
             out.append(Problem(f"{path}.nodes", text))
         seen |= {*group.nodes}
     canary = wanted.canary
@@ -62,8 +62,10 @@ def _names(path: str, names: Iterable[str], spec: Spec) -> Iterator[Problem]:
     workers = [name for name, pool in places.items() if _is_worker(spec, pool)]
     for name in names:
         if name in places and name not in workers:
-            text = f"{name!r} is no worker; masters and etcd machines change one by one, and any "
-            yield Problem(path, f"{text}failure there ends the up")
+            text = (
+                f"{name!r} is not a worker; masters and etcd machines change one by one, and any "
+            )
+            yield Problem(path, f"{text}failure there ends the update")
         elif name not in places:
             near = difflib.get_close_matches(name, workers, n=1, cutoff=0.6)
             hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -49,7 +49,7 @@ def _of_file(plan: Plan, listed: Sequence[Sequence[str]]) -> list[Problem]:
     out = []
     strange = sorted({name for name in names if name not in known})
     if strange:
-        text = f"names {spoken(strange)}, which are no workers of this cluster; take them out"
+        text = f"names {spoken(strange)}, which are not workers of this cluster; take them out"
         out.append(Problem("rollout.plan", text))
     twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:

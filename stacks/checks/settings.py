@@ -73,7 +73,7 @@ def _etcd(spec: Spec) -> list[Problem]:
     return out
 
 
-# Of the machine and of what runs on it; what lies there is lost with the machine.
+# Of the machine and of what runs on it; what is there is lost with the machine.
 _OF_MACHINE = (
     *("/tmp", "/var/tmp"),  # noqa: S108 (nothing is written there)
     *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt/cni", "/proc", "/root", "/run"),
@@ -84,14 +84,16 @@ _OF_MACHINE = (
 
 def _no_place_for_backups(directory: str) -> str:
     if not directory.startswith("/"):
-        return "is no absolute path; write where it lies on the etcd machines"
+        return "is not an absolute path; write where it is on the etcd machines"
     if {".", ".."} & set(directory.split("/")) or "//" in directory:
         return "goes by . or .. or //; write the path that it comes to"
     if not directory.strip("/") or directory.startswith(("/home", "~")):
-        return "is no mount of its own; name where NFS or another disk is mounted, as '/mnt/etcd'"
+        return (
+            "is not a mount of its own; name where NFS or another disk is mounted, as '/mnt/etcd'"
+        )
     for own in _OF_MACHINE:
         if directory == own or directory.startswith(f"{own}/"):
-            return f"lies in {own}, which is the machine's own; name a mount that is elsewhere"
+            return f"is in {own}, which is the machine's own; name a mount that is elsewhere"
     return ""
 
 
@@ -109,5 +111,5 @@ def _lifetimes(spec: Spec) -> list[Problem]:
         out.append(Problem("pki.leafValidityHours", f"{text}; no certificate outlives its CA"))
     if pki.leaf_renewal_hours >= pki.leaf_validity_hours:
         text = f"{pki.leaf_renewal_hours} is not under leafValidityHours {pki.leaf_validity_hours}"
-        out.append(Problem("pki.leafRenewalHours", f"{text}; every up would renew everything"))
+        out.append(Problem("pki.leafRenewalHours", f"{text}; every update would renew everything"))
     return out

@@ -34,7 +34,7 @@ def _unusable(name: str) -> str:
     except PermissionError:
         return "cannot be read by you; chown it to yourself, mode 0600"
     except OSError:  # a folder, a device, something of many megabytes
-        return "is no file; name the private key itself"
+        return "is not a file; name the private key itself"
     if b"PRIVATE KEY-----" not in content[:100]:
         hint = "; that is a public key, leave out .pub" if content.startswith(b"ssh-") else ""
         return f"holds no private key in PEM or OpenSSH format{hint}"

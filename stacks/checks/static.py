@@ -214,7 +214,7 @@ def _exceptions(spec: Spec, places: Iterable[Place]) -> list[Problem]:
         elif (what := pools.NO_NODE.get(spec.pools[known[name]].roles)) and (
             node.labels or node.taints
         ):
-            text = f"{what} is no Kubernetes node; labels and taints do nothing"
+            text = f"{what} is not a Kubernetes node; labels and taints do nothing"
             out.append(Problem(f"nodes.{name}", text))
         out += pools.node_labels(f"nodes.{name}", node.labels, node.taints)
     return out

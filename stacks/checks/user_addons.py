@@ -73,10 +73,10 @@ def _unusable(path: str) -> Iterator[str]:
         yield f"{path!r} cannot be read ({local_file.why(error)})"
         return
     except UnicodeDecodeError:
-        yield f"{path!r} is no text in UTF-8"
+        yield f"{path!r} is not text in UTF-8"
         return
     except yaml.YAMLError as error:
-        yield f"{path!r} is no YAML ({_line(error)})"
+        yield f"{path!r} is not YAML ({_line(error)})"
         return
     except NoYamlError as error:
         yield f"{path!r} {error}"
@@ -95,7 +95,7 @@ def _unusable(path: str) -> Iterator[str]:
 
 def _wrong(document: object) -> Iterator[str]:
     if not isinstance(document, Mapping):
-        yield "is no mapping"
+        yield "is not a mapping"
         return
     kind = user_addons.text(document, "kind")
     if kind.endswith("List") and "items" in document:
@@ -106,7 +106,7 @@ def _wrong(document: object) -> Iterator[str]:
             yield f"has no {'.'.join(keys)}"
     if kind == "Secret" and (document.get("data") or document.get("stringData")):
         yield (
-            "is a Secret with its content, which would lie in the repository for everybody to "
+            "is a Secret with its content, which would be in the repository for everybody to "
             "read; make it in the cluster, and let the manifest only name it"
         )
     for keys in (("metadata", "name"), ("metadata", "namespace"), ("kind",), ("apiVersion",)):

@@ -10,7 +10,7 @@ from stacks.cluster.inventory import Place
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 
-_WORLD = 1 << 24  # a network of this many addresses or more is no office
+_WORLD = 1 << 24  # a network of this many addresses or more is not an office
 
 
 def warnings(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:

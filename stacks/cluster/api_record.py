@@ -11,7 +11,7 @@ from stacks.config.spec import Spec
 
 Lead = Literal["balancer", "public", "private"]
 
-# Of the record, and how long whoever it no longer leads to goes on serving. Not a setting: it is
+# Of the record, and how long whoever it no longer points to keeps serving. Not a setting: it is
 # the TTL of before an edit that resolvers have kept, and an alias on AWS has this one anyway.
 TTL_S = 60
 
@@ -27,7 +27,7 @@ def name(spec: Spec) -> str:
 
 
 def lead(plan: Plan) -> Lead:
-    """What the record leads to: a load balancer, or the masters by turns at one of both addresses.
+    """What the record points to: a load balancer, or all masters at one of both addresses.
 
     Who sees a private zone is in the network, and reaches the private ones.
     """
@@ -48,7 +48,7 @@ def known(plan: Plan) -> tuple[str, ...] | None:
 
 
 def words(plan: Plan) -> str:
-    """What the record leads to, for people; another text whenever its values are others."""
+    """What the record points to, for people; another text whenever its values are others."""
     addresses, masters = known(plan), [node.name for node in plan.masters]
     listed = f" ({', '.join(addresses)})" if addresses else ""
     match lead(plan):

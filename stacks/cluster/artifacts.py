@@ -190,7 +190,7 @@ def _manifest(mirror: Mirror, root: Path) -> Mapping[str, object]:
 
 
 def _no_manifest(path: Path, error: Exception) -> ArtifactError:
-    return ArtifactError(f"{path} is no manifest of a bundle ({error}); make one: `make bundle`")
+    return ArtifactError(f"{path} is not a manifest of a bundle ({error}); make one: `make bundle`")
 
 
 @cache

@@ -1,7 +1,7 @@
-"""Which certificates exist: subject, names, usages, signing CA, and where they lie on the node.
+"""Which certificates exist: subject, names, usages, signing CA, and where they are on the node.
 
 The table is kubeadm's (its phases/certs list, release 1.36), with etcd's own files apart, for etcd
-is no static pod here. Subjects matter: RBAC and etcd know their clients by them.
+is not a static pod here. Subjects matter: RBAC and etcd know their clients by them.
 """
 
 from __future__ import annotations
@@ -183,6 +183,6 @@ def _leaf(
     )
 
 
-# etcd has no users of its own here: who has this may read and write everything in it. So it lies on
+# etcd has no users of its own here: who has this may read and write everything in it. So it is on
 # no machine, and goes from the stack's outputs to the programs that are to have it.
 ETCD_DOOR = _leaf("etcd-client", None, "etcd", None, "kube-ha-etcd-client", _CLIENT)

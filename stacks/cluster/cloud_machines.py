@@ -39,7 +39,7 @@ def of_plan(plan: Plan) -> CloudSpec:
     """The section of a plan's cloud. Raises ValueError where machines are made in none."""
     found = clouds.settings(plan.spec)
     if found is None:
-        msg = f"provider {plan.spec.machines.provider} is no cloud"
+        msg = f"provider {plan.spec.machines.provider} is not a cloud"
         raise ValueError(msg)
     return found
 

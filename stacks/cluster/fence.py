@@ -32,7 +32,7 @@ def _now(spec: Spec, node: Node) -> Fenced:
 
 
 def _held(spec: Spec, node: Node) -> tuple[Subject, ...]:
-    """What lies on a machine of these roles, or is signed by it."""
+    """What is on a machine of these roles, or is signed by it."""
     held: list[Subject] = []
     if node.in_kubernetes or node.is_load_balancer:
         held.append("kubernetes")

@@ -33,7 +33,7 @@ class Place:
 def places(spec: Spec) -> tuple[Place, ...]:
     """Every machine, sorted by pool, ordinal, name.
 
-    By nothing else: where a host stands in its list must not matter, or taking one out would
+    By nothing else: where a host is in its list must not matter, or taking one out would
     concern those behind it.
     """
     found = [place for name, pool in spec.pools.items() for place in _of_pool(spec, name, pool)]

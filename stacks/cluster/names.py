@@ -65,7 +65,7 @@ def _runs(numbers: Sequence[int]) -> Iterator[tuple[Sequence[int], int]]:
         step = numbers[end] - numbers[start] if end < len(numbers) else 1
         while end < len(numbers) and numbers[end] - numbers[end - 1] == step:
             end += 1
-        # Two that are apart are no run: the second may well begin one.
+        # Two that are apart are not a run: the second may well begin one.
         if step > 1 and end - start < 3:
             end, step = start + 1, 1
         yield numbers[start:end], step

@@ -69,7 +69,7 @@ class Node:
 
     @property
     def is_load_balancer(self) -> bool:
-        """Runs HAProxy and keepalived alone, and is no node of Kubernetes."""
+        """Runs HAProxy and keepalived alone, and is not a node of Kubernetes."""
         return "loadbalancer" in self.roles
 
     @property
@@ -86,7 +86,7 @@ class Node:
 class Mirror:
     """Where nodes fetch files and images from, in place of upstream."""
 
-    url: str  # files lie below <url>/<upstream host>/<path>
+    url: str  # files are below <url>/<upstream host>/<path>
     registry: str  # http(s)://host:port
     manifest: str  # path of the bundle's manifest.json, relative to the project
 
@@ -183,7 +183,7 @@ class Plan:
 
     @property
     def holders(self) -> tuple[Node, ...]:
-        """Who can hold the VIP by keepalived of ours, in rollout order."""
+        """Who can hold the VIP by keepalived of kube-ha, in rollout order."""
         vip = self.spec.front_doors.vip
         return self.doorkeepers if vip is not None and vip.failover == "keepalived" else ()
 

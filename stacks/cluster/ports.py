@@ -7,7 +7,7 @@ from collections.abc import Collection
 from stacks.config.fields import Role
 
 API_PORT = 6443  # kube-apiserver on each master
-LOCAL_API_PORT = 3446  # HAProxy on each node, 127.0.0.1 only; the controlPlaneEndpoint, for ever
+LOCAL_API_PORT = 3446  # HAProxy on each node, 127.0.0.1 only; the controlPlaneEndpoint, forever
 ETCD_CLIENT_PORT = 2379
 ETCD_PEER_PORT = 2380
 

@@ -29,7 +29,7 @@ def plan(
 
     `level` is that of the defaults of the cluster that exists; None: it is new. `sets` are the
     component versions of a plan of the past, `addons` what its add-ons were;
-    default: those of the lock, and what lies in the files that the config names.
+    default: those of the lock, and what is in the files that the config names.
     """
     spec = defaults.settled(said, level)
     nodes = tuple(_node(spec, place) for place in inventory.present(spec))

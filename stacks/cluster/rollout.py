@@ -122,7 +122,7 @@ def listed(path: str) -> tuple[tuple[str, ...], ...]:
         raise RolloutFileError(f"{path!r} holds no list of waves; write [[worker-1], [worker-2]]")
     for number, wave in enumerate(content, start=1):
         if not isinstance(wave, list) or not wave or not all(isinstance(n, str) for n in wave):
-            text = f"wave {number} of {path!r} is no list of names: {shown(wave)}"
+            text = f"wave {number} of {path!r} is not a list of names: {shown(wave)}"
             raise RolloutFileError(text)
     return tuple(tuple(wave) for wave in content)
 

@@ -1,6 +1,6 @@
-"""Where each key of the cluster stands in its rotation: which generations count, which one signs.
+"""Where each key of the cluster is in its rotation: which generations count, which one signs.
 
-A rotation takes three steps, each an up of its own: `trust` (the new one is known everywhere),
+A rotation takes three steps, each an update of its own: `trust` (the new one is known everywhere),
 `issue` (it signs, or encrypts), `drop` (the old one is gone). Whatever the order in which nodes
 change, one that has made the step and one that has not understand each other.
 """

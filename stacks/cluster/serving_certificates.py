@@ -1,6 +1,6 @@
 """Serving certificates of kubelets: who signs them, and whether API servers ask for it.
 
-Three steps, an up each: kubelets sign their own (`self-signed`), the cluster's CA signs them
+Three steps, an update each: kubelets sign their own (`self-signed`), the cluster's CA signs them
 (`issued`), and API servers refuse any other (`verified`). Whatever the order in which nodes change,
 API servers that check meet kubelets that have one.
 """

@@ -1,4 +1,4 @@
-"""Add-ons of the user's: manifests that lie beside the stack, as files on the computer that plans.
+"""Add-ons of the user's: manifests that are beside the stack, as files on the computer that plans.
 
 Only names and hashes of them go into the plan; the files travel to a master as they are.
 """
@@ -73,7 +73,7 @@ def read(spec: Spec, root: Path = HERE) -> tuple[Addon, ...]:
 
 
 def kept(objects: Iterable[KubernetesObject]) -> list[KubernetesObject]:
-    """Those that stay in the cluster when they leave their add-on."""
+    """The remaining nodes in the cluster when they leave their add-on."""
     return [one for one in objects if one.kind in KEPT]
 
 

@@ -49,7 +49,7 @@ def label(text: str) -> str:
     """Key or value of a label that both clouds take."""
     if not LABEL.fullmatch(text):
         raise ValueError(
-            f"{short(text)} is no label of a cloud; use up to 63 of a-z, 0-9, '_' and '-'"
+            f"{short(text)} is not a label of a cloud; use up to 63 of a-z, 0-9, '_' and '-'"
         )
     return text
 

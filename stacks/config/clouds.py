@@ -33,7 +33,7 @@ class CloudSpec(Section):
     access: Literal["bastion", "tunnel", "public"] = Field(
         "bastion",
         description="bastion: machines have no public address, a jump host and NAT are made; "
-        "tunnel: the jump host has none either, `make tunnel` leads to it (IAP, SSM); "
+        "tunnel: the jump host has none either, `make tunnel` points to it (IAP, SSM); "
         "public: each has a static one",
     )
     tunnel_port: int = Field(
@@ -71,8 +71,8 @@ class CloudSpec(Section):
     )
     deletion_protection: bool = Field(
         default=True,
-        description="machines with etcd cannot be deleted by hand; on GCP not by an up either, "
-        "until an up with false has lifted it",
+        description="machines with etcd cannot be deleted by hand; on GCP not by an update either, "
+        "until an update with false has lifted it",
     )
     few_zones: bool = Field(
         default=False, description="true accepts that the loss of one zone stops etcd"

@@ -172,7 +172,7 @@ class ControlPlaneSpec(Section):
     extend_token_expiration: bool | None = Field(
         None,
         description="service account tokens of pods live a year in place of an hour, for clients "
-        "that do not read them anew; default: false with cluster.defaults 2",
+        "that do not read them again; default: false with cluster.defaults 2",
     )
     tls_ciphers: Ciphers | None = Field(
         None, description="of the API server, for TLS 1.2; default: strong with cluster.defaults 2"

@@ -56,7 +56,7 @@ def read(text: str) -> Read:
         refuse_depth(text, _DEEPEST)
         node: yaml.Node | None = _Loader(text).get_single_node()
     except yaml.YAMLError as error:
-        raise NoYamlError(f"is no YAML: {error}") from None
+        raise NoYamlError(f"is not a YAML: {error}") from None
     found = _Document()
     return Read(None if node is None else found.value(node, ()), found.problems)
 
@@ -74,7 +74,7 @@ class _Loader(_BASE):  # type: ignore[misc, valid-type]
 def refuse_depth(text: str, deepest: int) -> None:
     """Before anything that calls itself for each level: the C parser would end the process.
 
-    Raises NoYamlError, and yaml.YAMLError for what is no YAML.
+    Raises NoYamlError, and yaml.YAMLError for what is not a YAML.
     """
     depth = 0
     for event in yaml.parse(text, _BASE):
@@ -140,7 +140,7 @@ class _Document:
         if node.tag != _PLAIN or text[:1].isalpha():
             return _WORDS.get(text, text) if node.tag == _PLAIN else text
         if _NO_JSON.fullmatch(text):
-            self.problems.append((at, f"{text} is no number that a config can hold"))
+            self.problems.append((at, f"{text} is not a number that a config can hold"))
             return None
         if _DATE.fullmatch(text):
             words = (
@@ -181,7 +181,7 @@ def _integer(text: str) -> int | None:
 def _key(node: yaml.Node) -> str:
     """The name of a key: texts, and numbers and words whose text is the engine's too."""
     if not isinstance(node, yaml.ScalarNode):
-        raise NoYamlError(f"is no YAML of a config: line {_line(node)}: a key is no text")
+        raise NoYamlError(f"is not YAML of a config: line {_line(node)}: a key is not a text")
     _refuse_tag(node, "str")
     text: str = node.value
     if node.tag != _PLAIN or (text[:1].isalpha() and text not in _WORDS):
@@ -191,7 +191,7 @@ def _key(node: yaml.Node) -> str:
         return str(value).lower()
     odd = _NO_JSON.fullmatch(text) or _DATE.fullmatch(text) or isinstance(value, float)
     if odd or value is None or (isinstance(value, int) and str(value) != text):
-        raise NoYamlError(f"line {_line(node)}: key `{text}` is no text to YAML; put it in quotes")
+        raise NoYamlError(f"line {_line(node)}: key `{text}` is not text to YAML; put it in quotes")
     return text
 
 
@@ -199,7 +199,7 @@ def _refuse_tag(node: yaml.Node, kind: str) -> None:
     if node.tag not in (_PLAIN, f"tag:yaml.org,2002:{kind}"):
         short = node.tag.replace("tag:yaml.org,2002:", "!!")
         text = f"line {_line(node)}: tag `{short}`; leave it out, or put the value in quotes"
-        raise NoYamlError(f"is no YAML of a config: {text}")
+        raise NoYamlError(f"is not YAML of a config: {text}")
 
 
 def _line(node: yaml.Node) -> int:

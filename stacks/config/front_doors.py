@@ -86,7 +86,7 @@ class DnsZoneSpec(Section):
     )
     private: bool = Field(
         default=False,
-        description="only networks that belong to the zone see it; the record leads to private "
+        description="only networks that belong to the zone see it; the record points to private "
         "addresses, and masters look the name up",
     )
     project: ProjectId | None = Field(
@@ -106,14 +106,16 @@ class FrontDoorsSpec(Section):
     )
     verify: Literal["here", "masters", "none"] = Field(
         "none",
-        description="from where every up asks for the API at cluster.endpoint before it counts as "
-        "done: here (the computer that runs pulumi), masters (the first of them), none",
+        description="from where every update asks for the API at cluster.endpoint before it "
+        "counts as done: here (the computer that runs pulumi), masters (the first of them), none",
     )
     dns: Literal["managed", "unmanaged", "none"] = Field(
         "none",
         description="managed: the stack makes the record of the name in cluster.endpoint, in zone, "
-        "at Google Cloud or AWS; unmanaged: the name leads to the VIP, or by turns to the masters, "
-        "by records that you make as the output dnsRecords says; every up looks at them in both "
+        "at Google Cloud or AWS; unmanaged: the name points to the VIP, or round-robin to "
+        "the masters, "
+        "by records that you make as the output dnsRecords says; every update looks at "
+        "them in both "
         "cases; none: nobody looks",
     )
     zone: DnsZoneSpec | None = Field(None, description="zone of the record with dns managed")

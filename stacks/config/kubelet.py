@@ -27,7 +27,8 @@ class KubeletSpec(Section):
     serving_certificates: ServingCertificates = Field(
         "verified",
         description="of kubelets: issued by the cluster's CA, and verified by API servers. A "
-        "cluster with self-signed ones gets to verified by way of issued, an up each, and so back",
+        "cluster with self-signed ones gets to verified by way of issued, an update each, "
+        "and so back",
     )
     feature_gates: dict[FeatureGate, bool] = Field(
         default_factory=dict, description="switched for the kubelet alone"

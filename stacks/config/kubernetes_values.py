@@ -27,7 +27,7 @@ def feature_gate(text: str) -> str:
     """Name of a feature gate."""
     if not FEATURE_GATE.fullmatch(text):
         raise ValueError(
-            f"{short(text)} is no feature gate; they are named as in 'DynamicResourceAllocation'"
+            f"{short(text)} is not a feature gate; they are named as in 'DynamicResourceAllocation'"
         )
     return text
 
@@ -37,7 +37,7 @@ def issuer_url(text: str) -> str:
     found = _ISSUER.fullmatch(text)
     if not found or "@" in found["endpoint"]:
         raise ValueError(
-            f"{short(text)} is no issuer; write https://host[:port][/path], as the provider's "
+            f"{short(text)} is not an issuer; write https://host[:port][/path], as the provider's "
             "tokens say it"
         )
     values.endpoint(found["endpoint"])
@@ -48,7 +48,7 @@ def claim(text: str) -> str:
     """Name of a claim in a token."""
     if not _CLAIM.fullmatch(text):
         raise ValueError(
-            f"{short(text)} is no claim; use 1 to 256 letters, digits and signs without '='"
+            f"{short(text)} is not a claim; use 1 to 256 letters, digits and signs without '='"
         )
     return text
 
@@ -64,7 +64,8 @@ def quantity(text: str) -> str:
     """An amount as Kubernetes writes it: `500m`, `1.5`, `512Mi`."""
     if not QUANTITY.fullmatch(text) or not re.search(r"[1-9]", text):
         raise ValueError(
-            f"{short(text)} is no amount; write a number above 0 and its unit, as '500m' of CPU or "
+            f"{short(text)} is not an amount; write a number above 0 and its unit, as "
+            "'500m' of CPU or "
             "'512Mi'"
         )
     return text
@@ -78,7 +79,8 @@ def threshold(text: str) -> str:
         return quantity(text)
     except ValueError:
         raise ValueError(
-            f"{short(text)} is no threshold; write an amount above 0 as '500Mi', or a part as '10%'"
+            f"{short(text)} is not a threshold; write an amount above 0 as '500Mi', or a "
+            "part as '10%'"
         ) from None
 
 
@@ -86,7 +88,7 @@ def pod_security_version(text: str) -> str:
     """Which version of the Pod Security Standards: `latest`, or that of a minor, as `v1.36`."""
     if not POD_SECURITY_VERSION.fullmatch(text):
         raise ValueError(
-            f"{short(text)} is no version of the standards; use 'latest' or as 'v1.36'"
+            f"{short(text)} is not a version of the standards; use 'latest' or as 'v1.36'"
         )
     return text
 
@@ -99,11 +101,11 @@ def certificates(text: str) -> str:
         raise ValueError("holds a private key; it belongs to the provider alone, and is burnt now")
     if not _CERTIFICATES.fullmatch(pem):
         raise ValueError(
-            "is no PEM; write the lines from -----BEGIN CERTIFICATE----- to -----END "
+            "is not a PEM; write the lines from -----BEGIN CERTIFICATE----- to -----END "
             "CERTIFICATE----- below `ca: |`, and none between or around them"
         )
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=pem)
     except ssl.SSLError:
-        raise ValueError("holds something that is no certificate; was it cut?") from None
+        raise ValueError("holds something that is not a certificate; was it cut?") from None
     return pem

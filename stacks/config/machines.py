@@ -54,7 +54,7 @@ class MachinesSpec(Section):
     ssh: SshSpec = Field(SshSpec(), description="how adopted machines are reached")
     on_release: Literal["wipe", "keep"] = Field(
         "keep",
-        description="adopted machines that leave for good. keep: everything of ours is stopped, "
+        description="adopted machines that leave for good. keep: everything of kube-ha is stopped, "
         "its files and data stay, and a host that is put back is adopted again; wipe: all of it is "
         "removed, data too",
     )

@@ -10,6 +10,6 @@ PATH = "etcd.backup.objectStore"
 
 
 def folder(store: ObjectStoreSpec, cluster: str, cluster_id: str) -> str:
-    """Where the snapshots of one cluster lie in the bucket, as object-store.sh has it."""
+    """Where the snapshots of one cluster are in the bucket, as object-store.sh has it."""
     own = f"{cluster}-{cluster_id}"
     return f"{store.prefix}/{own}" if store.prefix else own

@@ -1,7 +1,7 @@
 """The texts that name a place in an object store: each function returns the accepted value or says
 why not.
 
-All of them stand in URLs that are signed as they are written, so none holds what would be escaped.
+All of them are in URLs that are signed as they are written, so none holds what would be escaped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def bucket(text: str) -> str:
     """Name of a bucket, by the rules of AWS."""
     if not BUCKET.fullmatch(text):
         raise ValueError(
-            f"{short(text)} is no name of a bucket; use 3 to 63 of a-z, 0-9, '-' and single dots"
+            f"{short(text)} is not a name of a bucket; use 3 to 63 of a-z, 0-9, '-' and single dots"
         )
     return text
 
@@ -31,7 +31,8 @@ def prefix(text: str) -> str:
     """First parts of the names of objects, without a slash at either end; may be empty."""
     if not PREFIX.fullmatch(text):
         raise ValueError(
-            f"{short(text)} is no prefix; write it as 'clusters/prod': letters, digits, '_', '.' "
+            f"{short(text)} is not a prefix; write it as 'clusters/prod': letters, "
+            "digits, '_', '.' "
             "and '-', no slash at the ends"
         )
     return text
@@ -40,7 +41,7 @@ def prefix(text: str) -> str:
 def region(text: str) -> str:
     """What requests are signed for; other stores than AWS have words of their own."""
     if not REGION.fullmatch(text):
-        raise ValueError(f"{short(text)} is no region; write it as 'eu-central-1' or 'auto'")
+        raise ValueError(f"{short(text)} is not a region; write it as 'eu-central-1' or 'auto'")
     return text
 
 
@@ -49,11 +50,12 @@ def access_key(text: str) -> str:
     if redaction.is_key(text):
         raise ValueError(
             f"{short(text)} has the shape of the secret; write the ID, AKIA... at AWS, and change "
-            "the secret, which stands in the open now"
+            "the secret, which is in plain text now"
         )
     if not ACCESS_KEY.fullmatch(text):
         raise ValueError(
-            f"{short(text)} is no ID of an access key; it has 3 to 128 letters, digits and _ . + = "
+            f"{short(text)} is not an ID of an access key; it has 3 to 128 letters, digits "
+            "and _ . + = "
             "@ -"
         )
     return text

@@ -12,8 +12,8 @@ from stacks.config.fields import PackageName, Section, UpdateWord
 class OsSpec(Section):
     packages: UpdateWord | None = Field(
         None,
-        description="a word of yours, a date say: whenever it changes, packages of the operating "
-        "system are brought up to date, machine by machine; default: they are left as they are",
+        description="a value of your own, for example a date: whenever it changes, packages of "
+        "the operating system are updated, machine by machine; default: they are left as they are",
     )
     reboot: Literal["if-needed", "always", "never"] = Field(
         "if-needed",

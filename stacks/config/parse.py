@@ -39,12 +39,12 @@ def remembered(raw: Mapping[str, object]) -> Spec:
 def parse(raw: Mapping[str, object]) -> tuple[list[Problem], Spec | None]:
     """All problems of single values, and the Spec of the values that are right, if that is one."""
     try:
-        # Through JSON: lists may stand for tuples while "5" still is no number, and nothing but
+        # Through JSON: lists may stand for tuples while "5" still is not a number, and nothing but
         # plain data can hide in it.
         kept, found = translation.opened(raw, Spec)
         text = json.dumps(kept)
     except (TypeError, ValueError, RecursionError) as error:
-        return [Problem("config", f"holds something that is no plain data ({error})")], None
+        return [Problem("config", f"holds something that is not plain data ({error})")], None
     seen: set[str] = set()
     while text not in seen:
         seen.add(text)

@@ -21,7 +21,7 @@ class RotationSpec(Section):
     step: Step = Field(
         "drop",
         description="trust: the newest is known everywhere beside the one before; issue: it signs "
-        "or encrypts; drop: the one before is gone. One step per up, in this order",
+        "or encrypts; drop: the one before is gone. One step per update, in this order",
     )
 
 
@@ -51,7 +51,8 @@ class PkiSpec(Section):
         8760, description="lifetime of every other certificate"
     )
     leaf_renewal_hours: Annotated[int, Field(ge=1, le=87600)] = Field(
-        2160, description="an up that runs within this time before the end renews the certificate"
+        2160,
+        description="an update that runs within this time before the end renews the certificate",
     )
     rotation: PkiRotationSpec = Field(
         PkiRotationSpec(), description="CAs and signing keys that are replaced, step by step"

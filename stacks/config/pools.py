@@ -63,8 +63,8 @@ class PoolSpec(Section):
     )
     zones: tuple[Zone, ...] = Field(
         (),
-        description="lab, gcp, aws: zones of the machines, by turns of their numbers; as hosts' "
-        "zone",
+        description="lab, gcp, aws: zones of the machines, assigned round-robin by number; as "
+        "hosts' zone",
     )
     machine_type: InstanceType | None = Field(
         None, description="gcp, aws: in place of machineType there; new machines get it"
@@ -86,7 +86,7 @@ class NodeSpec(Section):
         "released",
     )
     generation: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
-        1, description="raise it to make the node anew under its name, on a new or wiped machine"
+        1, description="raise it to recreate the node under its name, on a new or wiped machine"
     )
     zone: Zone | None = Field(
         None, description="lab, gcp, aws: in place of the one whose turn it is in the pool's zones"

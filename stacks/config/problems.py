@@ -1,4 +1,4 @@
-"""What is wrong with a config, for a person: where, the value, the reason, the way out."""
+"""What is wrong with a config, for a person: where, the value, the reason, the fix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stacks.config import redaction
 
 
 class Problem(NamedTuple):
-    """One thing to mend: config path such as `pools.worker.count`, and the text."""
+    """One thing to fix: config path such as `pools.worker.count`, and the text."""
 
     path: str
     text: str
@@ -32,7 +32,8 @@ def dotted(loc: Sequence[str | int]) -> str:
         if isinstance(part, int):
             out += f"[{part}]"
         else:
-            # A key that is no plain word is quoted, for a path must stay one line that can be read.
+            # A key that is not a plain word is quoted, for a path must stay one line
+            # that can be read.
             word = part if part.replace("-", "").replace("_", "").isalnum() else json.dumps(part)
             out += f".{word}" if out else word
     return out or "config"

@@ -36,12 +36,12 @@ def without(text: str) -> str:
 
 
 def of_value(value: object) -> object:
-    """The same for a value of a config, whatever stands in it."""
+    """The same for a value of a config, whatever is in it."""
     return _each(value, _one)
 
 
 def inside(value: object) -> object:
-    """The same for every text in plain data of ours."""
+    """The same for every text in plain data of kube-ha."""
     return _each(value, without)
 
 

@@ -91,5 +91,5 @@ class RolloutSpec(Section):
 
 class ConvergeSpec(Section):
     generation: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
-        1, description="raise it to run every node's phases again on the next up"
+        1, description="raise it to run every node's phases again on the next update"
     )

@@ -31,7 +31,9 @@ def share(text: str) -> str:
     """A number of machines (`3`), or a part of them (`10%`)."""
     found = _SHARE.fullmatch(text)
     if not found or (found[2] and int(found[1]) > 100):
-        raise ValueError(f"{short(text)} is no number of nodes; write 3, or a percentage as '10%'")
+        raise ValueError(
+            f"{short(text)} is not a number of nodes; write 3, or a percentage as '10%'"
+        )
     return text
 
 
@@ -45,7 +47,7 @@ def update_word(text: str) -> str:
     """What an update of the operating system is called by: `2026-11-21`, `november`."""
     if not UPDATE_WORD.fullmatch(text):
         raise ValueError(
-            f"{short(text)} is no word; use letters, digits, '.', '_' and '-', at most 63, as "
+            f"{short(text)} is not a word; use letters, digits, '.', '_' and '-', at most 63, as "
             "'2026-11-21'"
         )
     return text
@@ -54,7 +56,7 @@ def update_word(text: str) -> str:
 def package(text: str) -> str:
     """The name of a Debian package (Debian Policy, 5.6.1)."""
     if not PACKAGE.fullmatch(text):
-        raise ValueError(f"{short(text)} is no name of a Debian package, as 'linux-image-amd64'")
+        raise ValueError(f"{short(text)} is not a name of a Debian package, as 'linux-image-amd64'")
     return text
 
 
@@ -63,7 +65,8 @@ def window(text: str) -> str:
     found = WINDOW.fullmatch(text)
     if not found:
         raise ValueError(
-            f"{short(text)} is no window; write 'Mon-Fri 09:00-17:00 UTC', 'Sat 00:00-24:00 UTC' "
+            f"{short(text)} is not a window; write 'Mon-Fri 09:00-17:00 UTC', 'Sat "
+            "00:00-24:00 UTC' "
             "or '22:00-04:00 UTC', in UTC alone: clocks that change would move it"
         )
     if found["start"] == found["end"]:

@@ -19,7 +19,7 @@ class RuntimeSpec(Section):
         "URL with a path ends with what stands before an image's name there",
     )
     max_concurrent_downloads: Annotated[int, Field(ge=1, le=100)] | None = Field(
-        None, description="layers of one image that are fetched side by side; default: 3"
+        None, description="layers of one image that are fetched in parallel; default: 3"
     )
     log_level: Literal["debug", "info", "warn", "error"] | None = Field(
         None, description="what containerd writes to the journal; default: info"

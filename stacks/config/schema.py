@@ -72,7 +72,7 @@ def _tidied(value: object) -> object:
 def mapping(value: object) -> Json:
     """A part of a schema that is a mapping. Raises TypeError when it is not."""
     if not isinstance(value, Mapping):
-        raise TypeError(f"{value!r} is no part of a schema")
+        raise TypeError(f"{value!r} is not part of a schema")
     return value
 
 

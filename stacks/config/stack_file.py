@@ -37,7 +37,7 @@ def read(file: Path) -> dict[str, object]:
 def look(file: Path) -> StackFile:
     """As `read`, with what is misread beside the rest, so that all problems are told at once.
 
-    Raises StackFileError for a file that is no stack file at all.
+    Raises StackFileError for a file that is not a stack file at all.
     """
     try:
         text = local_file.read(file, local_file.CONFIG_MOST).decode("utf-8-sig")
@@ -134,7 +134,7 @@ def from_engine(values: Mapping[str, str], *, secret: Collection[str]) -> dict[s
 
 
 def secret_of_engine(environment: Mapping[str, str], key: str) -> str:
-    """The text of an encrypted key, which the engine hands over in clear; empty when not given."""
+    """The text of an encrypted key, which the engine hands over decrypted; empty when not given."""
     given: Mapping[str, str] = json.loads(environment.get("PULUMI_CONFIG", "{}"))
     return given.get(f"{PREFIX}{key}", "")
 

@@ -43,12 +43,12 @@ def opened(
         if value in (None, {}) or (_is_encrypted(value) and key not in sections):
             continue
         if key in SECRETS:
-            text = "is a secret and stands here in the open: replace it where it is from, then"
+            text = "is a secret and stands here in plain text: replace it where it is from, then"
             found.append(Problem(key, f"{text} `pulumi config set --secret kube-ha:{key}`"))
             continue
         kept[str(key)] = value
         for loc in _encrypted(value, (str(key),)):
-            text = "is encrypted; plans and previews show this value, so write it in the open"
+            text = "is encrypted; plans and previews show this value, so write it in plain text"
             found.append(Problem(problems.dotted(loc), text))
     return kept, found
 
@@ -113,15 +113,17 @@ def _no_text(value: object, loc: Sequence[str | int]) -> str:
 
 
 _SAY: dict[str, Callable[[str, Mapping[str, object]], str]] = {
-    "int_type": lambda value, _: f"{value} is no whole number",
-    "int_from_float": lambda value, _: f"{value} is no whole number",
+    "int_type": lambda value, _: f"{value} is not a whole number",
+    "int_from_float": lambda value, _: f"{value} is not a whole number",
     "bool_type": lambda value, _: f"{value} is neither true nor false",
-    "string_type": lambda value, _: f"{value} is no text; put it in quotes",
+    "string_type": lambda value, _: f"{value} is not a text; put it in quotes",
     "greater_than_equal": lambda value, ctx: f"{value} is too small; at least {ctx['ge']}",
     "less_than_equal": lambda value, ctx: f"{value} is too big; at most {ctx['le']}",
-    "model_type": lambda value, _: f"{value} is no mapping; write key: value lines below it",
-    "dict_type": lambda value, _: f"{value} is no mapping; write key: value lines below it",
-    "tuple_type": lambda value, _: f"{value} is no list; write [a, b] or lines that start with '-'",
+    "model_type": lambda value, _: f"{value} is not a mapping; write key: value lines below it",
+    "dict_type": lambda value, _: f"{value} is not a mapping; write key: value lines below it",
+    "tuple_type": lambda value, _: (
+        f"{value} is not a list; write [a, b] or lines that start with '-'"
+    ),
     "json_invalid": lambda _value, ctx: f"cannot be read ({ctx.get('error')})",
 }
 
@@ -152,7 +154,7 @@ def _description(model: type[BaseModel], loc: Sequence[str | int]) -> str:
 
 
 def _section_at(model: type[BaseModel], loc: Sequence[str | int]) -> type[BaseModel] | None:
-    """The section that a path of the config leads to, None where it leads out of the model."""
+    """The section that a path of the config points to, None where it leads out of the model."""
     section: type[BaseModel] | None = model
     parts = iter(part for part in loc if isinstance(part, str))
     for part in parts:

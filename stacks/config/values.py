@@ -42,14 +42,14 @@ def version(text: str) -> str:
         return text
     if VERSION.fullmatch(text.removeprefix("v")):
         raise ValueError(f"{short(text)}: write it without the v, as {text.removeprefix('v')!r}")
-    raise ValueError(f"{short(text)} is no version; write major.minor.patch, as '1.36.3'")
+    raise ValueError(f"{short(text)} is not a version; write major.minor.patch, as '1.36.3'")
 
 
 def dns_label(text: str) -> str:
     """RFC 1123 label: what Kubernetes allows as the name of most objects."""
     if not LABEL.fullmatch(text):
         raise ValueError(
-            f"{short(text)} is no RFC 1123 label; use 1 to 63 of a-z, 0-9 and '-', "
+            f"{short(text)} is not an RFC 1123 label; use 1 to 63 of a-z, 0-9 and '-', "
             "not '-' at an end"
         )
     return text
@@ -67,7 +67,9 @@ def cluster_name(text: str) -> str:
 def dns_name(text: str) -> str:
     """RFC 1123 subdomain: labels with dots between, at most 253 characters."""
     if len(text) > 253 or not SUBDOMAIN.fullmatch(text):
-        raise ValueError(f"{short(text)} is no DNS name; use a-z, 0-9, '-' and dots between labels")
+        raise ValueError(
+            f"{short(text)} is not a DNS name; use a-z, 0-9, '-' and dots between labels"
+        )
     return text
 
 
@@ -77,12 +79,12 @@ def ipv4(text: str) -> str:
         address = IPv4Address(text)
     except AddressValueError:
         raise ValueError(
-            f"{short(text)} is no IPv4 address; write four numbers, as 10.0.0.11"
+            f"{short(text)} is not an IPv4 address; write four numbers, as 10.0.0.11"
         ) from None
     this_network = int(address) < 1 << 24  # 0.0.0.0/8 (RFC 1122 3.2.1.3)
     if address.is_loopback or address.is_multicast or this_network or address.is_reserved:
         raise ValueError(
-            f"{short(text)} is no address of a machine (loopback, multicast or reserved)"
+            f"{short(text)} is not an address of a machine (loopback, multicast or reserved)"
         )
     return text
 
@@ -92,13 +94,13 @@ def cidr(text: str) -> str:
     if not re.fullmatch(r"[0-9.]+/[0-9]{1,2}", text):
         alone = f", or {text + '/32'!r} for it alone" if _is_address(text) else ""
         raise ValueError(
-            f"{short(text)} is no IPv4 network; write address/bits, as '10.244.0.0/16'{alone}"
+            f"{short(text)} is not an IPv4 network; write address/bits, as '10.244.0.0/16'{alone}"
         )
     try:
         network = IPv4Network(text, strict=False)
     except (AddressValueError, NetmaskValueError):
         raise ValueError(
-            f"{short(text)} is no IPv4 network; write address/bits, as '10.244.0.0/16'"
+            f"{short(text)} is not an IPv4 network; write address/bits, as '10.244.0.0/16'"
         ) from None
     if str(network) != text:
         raise ValueError(f"{short(text)} has host bits set; the network is {str(network)!r}")
@@ -127,11 +129,11 @@ def host(text: str) -> str:
 def endpoint(text: str) -> str:
     """`host` or `host:port`."""
     if "/" in text or "@" in text:
-        raise ValueError(f"{short(text)} is no host[:port]; leave out scheme, path and user")
+        raise ValueError(f"{short(text)} is not a host[:port]; leave out scheme, path and user")
     name, colon, port = text.partition(":")
     host(name)
     if colon and not (re.fullmatch(r"[1-9][0-9]{0,4}", port) and int(port) <= 65535):
-        raise ValueError(f"{short(text)}: the part after ':' is no port; use 1 to 65535")
+        raise ValueError(f"{short(text)}: the part after ':' is not a port; use 1 to 65535")
     return text
 
 
@@ -140,7 +142,7 @@ def url(text: str) -> str:
     found = _URL.fullmatch(text)
     if not found or "@" in found["endpoint"]:
         raise ValueError(
-            f"{short(text)} is no plain URL; write http(s)://host[:port][/path] "
+            f"{short(text)} is not a plain URL; write http(s)://host[:port][/path] "
             "without user, password or query"
         )
     endpoint(found["endpoint"])
@@ -164,7 +166,7 @@ def no_proxy(text: str) -> str:
 
 
 def subject_name(text: str) -> str:
-    """What may stand in a certificate: IPv4 address, DNS name, or `*.` before a DNS name."""
+    """What may be in a certificate: IPv4 address, DNS name, or `*.` before a DNS name."""
     host(text.removeprefix("*."))
     return text
 
@@ -172,7 +174,7 @@ def subject_name(text: str) -> str:
 def user(text: str) -> str:
     """A Linux login name."""
     if not USER.fullmatch(text):
-        raise ValueError(f"{short(text)} is no login name; use a-z, 0-9, '_' and '-'")
+        raise ValueError(f"{short(text)} is not a login name; use a-z, 0-9, '_' and '-'")
     return text
 
 
@@ -180,7 +182,7 @@ def interface(text: str) -> str:
     """Name of a network interface."""
     if not INTERFACE.fullmatch(text):
         raise ValueError(
-            f"{short(text)} is no name of an interface; use up to 15 letters, digits and - _ ., "
+            f"{short(text)} is not a name of an interface; use up to 15 letters, digits and - _ ., "
             "as 'eth0'"
         )
     return text
@@ -189,7 +191,9 @@ def interface(text: str) -> str:
 def path(text: str) -> str:
     """A file on this computer: relative to the project, absolute, or from `~`."""
     if not PATH.fullmatch(text):
-        raise ValueError(f"{short(text)} is no plain path; use letters, digits and _ . ~ / @ + -")
+        raise ValueError(
+            f"{short(text)} is not a plain path; use letters, digits and _ . ~ / @ + -"
+        )
     return text
 
 
@@ -200,7 +204,7 @@ def host_key(text: str) -> str:
         raise ValueError(f"{short(text)} is a line of known_hosts; leave out its first word")
     if len(parts) < 2 or parts[0] not in KEY_TYPES:
         raise ValueError(
-            f"{short(text)} is no OpenSSH public key; write 'ecdsa-sha2-nistp256 AAAA...', "
+            f"{short(text)} is not an OpenSSH public key; write 'ecdsa-sha2-nistp256 AAAA...', "
             "as `ssh-keyscan -t ecdsa ADDRESS` shows it, compared with the machine's console"
         )
     try:
@@ -231,10 +235,11 @@ def label_key(text: str) -> str:
         try:
             dns_name(prefix)
         except ValueError:
-            raise ValueError(f"{short(text)}: the part before '/' is no DNS name") from None
+            raise ValueError(f"{short(text)}: the part before '/' is not a DNS name") from None
     if not _QUALIFIED.fullmatch(name):
         raise ValueError(
-            f"{short(text)} is no label key; use [domain/]name, up to 63 letters, digits and - _ ."
+            f"{short(text)} is not a label key; use [domain/]name, up to 63 letters, "
+            "digits and - _ ."
         )
     return text
 
@@ -243,7 +248,8 @@ def label_value(text: str) -> str:
     """Value of a label or taint; may be empty."""
     if text and not _QUALIFIED.fullmatch(text):
         raise ValueError(
-            f"{short(text)} is no label value; use up to 63 letters, digits and - _ . between them"
+            f"{short(text)} is not a label value; use up to 63 letters, digits and - _ . "
+            "between them"
         )
     return text
 
@@ -252,7 +258,8 @@ def zone(text: str) -> str:
     """Name of a failure domain; it becomes a label's value."""
     if not _QUALIFIED.fullmatch(text):
         raise ValueError(
-            f"{short(text)} is no name of a zone; use up to 63 letters, digits and - _ . between "
+            f"{short(text)} is not a name of a zone; use up to 63 letters, digits and - "
+            "_ . between "
             "them, as 'eu-central-1a' or 'room-2'"
         )
     return text
@@ -261,7 +268,9 @@ def zone(text: str) -> str:
 def flag(text: str) -> str:
     """Name of a component's flag, without dashes before it."""
     if not FLAG.fullmatch(text):
-        raise ValueError(f"{short(text)} is no flag; write its name without dashes before, as 'v'")
+        raise ValueError(
+            f"{short(text)} is not a flag; write its name without dashes before, as 'v'"
+        )
     return text
 
 
@@ -277,5 +286,5 @@ def flag_value(text: str) -> str:
 def allow_id(text: str) -> str:
     """Id of a refusal that is passed over: `kind/subject`."""
     if not ALLOW_ID.fullmatch(text):
-        raise ValueError(f"{short(text)} is no id; write it as the refusal does, kind/subject")
+        raise ValueError(f"{short(text)} is not an id; write it as the refusal does, kind/subject")
     return text

@@ -46,7 +46,7 @@ def warnings_of(before: Memory | None, plan: Plan) -> list[Problem]:
         and _outer(then)
         and not _outer(plan)
     ):
-        text = f"{api_record.name(plan.spec)} will lead to {api_record.words(plan)}"
+        text = f"{api_record.name(plan.spec)} will point to {api_record.words(plan)}"
         text = f"{text}: clients outside of the network lose the API"
         out.append(Problem(f"machines.{plan.spec.machines.provider}.apiLoadBalancer", text))
     path = "frontDoors.dns" if api_record.zone(plan.spec) is None else "frontDoors.zone"
@@ -55,5 +55,5 @@ def warnings_of(before: Memory | None, plan: Plan) -> list[Problem]:
 
 
 def _outer(plan: Plan) -> bool:
-    """Whether it leads to public addresses."""
+    """Whether it points to public addresses."""
     return plan.balancer == "external" or api_record.lead(plan) == "public"

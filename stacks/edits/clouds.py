@@ -81,7 +81,7 @@ def _way_in(then: Plan, plan: Plan) -> Iterator[Problem]:
         yield Problem(
             f"{where}.access",
             f"every machine is reached through {clouds.way_in(plan.spec)} from now on: run "
-            "`make tunnel` beside this up, and whenever machines are to be reached",
+            "`make tunnel` beside this update, and whenever machines are to be reached",
         )
     if clouds.api_clients(was) and not clouds.api_clients(now):
         listed = ", ".join(clouds.api_clients(was))

@@ -1,7 +1,7 @@
 """When the first certificates of a stack end, as its last success knew it. Pure.
 
-Only an up renews leafs, so a year in which nobody runs one is what ends a cluster: it is said in
-every preview, by the memory, for the plan itself knows no dates.
+Only an update renews leaf certificates, so a year without one ends a cluster. Every preview says
+so, by what the stack remembers: the plan itself knows no dates.
 """
 
 from __future__ import annotations
@@ -80,6 +80,6 @@ def _warning(one: Ending, renewal: timedelta, now: datetime) -> tuple[str, str]:
     if one.kind == "ca":
         return "pki.rotation", f"{said}; replace it in three steps (docs/rotation.md)"
     if one.ends - renewal <= now:
-        return "pki.leafRenewalHours", f"{said}; this up renews it"
-    due = f"an up from {one.ends - renewal:%Y-%m-%d} on renews it"
+        return "pki.leafRenewalHours", f"{said}; this update renews it"
+    due = f"an update from {one.ends - renewal:%Y-%m-%d} on renews it"
     return "pki.leafRenewalHours", f"{said}; {due}, or raise leafRenewalHours"

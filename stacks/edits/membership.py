@@ -1,4 +1,4 @@
-"""Who may leave, come back or be made anew: rules of an edit that changes who is in a cluster."""
+"""Who may leave, come back or be recreated: rules of an edit that changes who is in a cluster."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _no_quorum(step: Step) -> str:
         f"{len(step.deciding)} members are up to decide it, {needed} are needed"
     )
     return (
-        f"{text}; bring dead members back, make fewer anew per up, or, where they are gone for "
+        f"{text}; bring dead members back, recreate fewer per update, or, where they are gone for "
         'good, go on from one that has the data: `make restore FROM=node WITHOUT="dead ones"`'
     )
 
@@ -65,17 +65,17 @@ def _masters(before: Memory, plan: Plan) -> list[Refusal]:
     first = going_first(before, plan)
     stay = [name for name in new if name not in first]
     out = _none_stays(before, old, stay, what="master", kind="last-master")
-    anew = [name for name in new if name in first]
+    replaced = [name for name in new if name in first]
     balancers = {node.name for node in plan.load_balancers}
-    for names in (anew, [name for name in rebuilt(before, plan) if name in balancers]):
+    for names in (replaced, [name for name in rebuilt(before, plan) if name in balancers]):
         if len(names) > 1:
-            text = f"{listed(names)} would be made anew at once; raise one generation per up"
+            text = f"{listed(names)} would be recreated at once; raise one generation per update"
             out.append(Refusal("rebuild", names[0], f"nodes.{names[0]}.generation", text))
     return out
 
 
 def going_first(before: Memory | None, plan: Plan) -> tuple[str, ...]:
-    """Nodes that those that stay take out before anything else: newly lost, or made anew."""
+    """Nodes that the remaining nodes take out before anything else: newly lost, or recreated."""
     if before is None:
         return ()
     lost = [n.name for n in plan.away if n.is_given_up and not was_lost(before, n.name)]
@@ -85,7 +85,7 @@ def going_first(before: Memory | None, plan: Plan) -> tuple[str, ...]:
 def taken_out_first(before: Memory | None, plan: Plan) -> list[Node]:
     """Of `going_first` those that are more than load balancers: a member of etcd or a Node goes.
 
-    Or were: a machine that is made anew may have been something else.
+    Or were: a machine that is recreated may have been something else.
     """
     known = {node.name: node for node in (*plan.nodes, *plan.away)}
     was = before.machines if before else {}
@@ -97,7 +97,7 @@ def taken_out_first(before: Memory | None, plan: Plan) -> list[Node]:
 
 
 def rebuilt(before: Memory | None, plan: Plan) -> tuple[str, ...]:
-    """Nodes that are made anew under their name."""
+    """Nodes that are recreated under their name."""
     known = before.machines if before else {}
     return tuple(
         node.name
@@ -110,8 +110,8 @@ def staying(before: Memory | None, plan: Plan) -> tuple[Node, ...]:
     """Nodes of the last success that this edit leaves in place; of a birth, all."""
     if before is None:
         return plan.nodes
-    anew = rebuilt(before, plan)
-    return tuple(n for n in plan.nodes if n.name in before.machines and n.name not in anew)
+    replaced = rebuilt(before, plan)
+    return tuple(n for n in plan.nodes if n.name in before.machines and n.name not in replaced)
 
 
 def leaving_members(before: Memory | None, plan: Plan) -> dict[str, str]:
@@ -220,7 +220,7 @@ def _mass_removal(before: Memory, plan: Plan) -> list[Refusal]:
         if len(names) >= _FEW and 2 * len(gone) > len(names):
             text = (
                 f"{len(gone)} of {len(names)} machines of pool {pool} would leave "
-                f"({listed(gone)}); take out at most {len(names) // 2} per up"
+                f"({listed(gone)}); take out at most {len(names) // 2} per update"
             )
             out.append(Refusal("mass-removal", pool, f"pools.{pool}", text))
     return out or _of_all_workers(before, plan, [*chain(*pools.values())], now)
@@ -229,20 +229,21 @@ def _mass_removal(before: Memory, plan: Plan) -> list[Refusal]:
 def _of_all_workers(
     before: Memory, plan: Plan, workers: Sequence[str], now: Collection[str]
 ) -> list[Refusal]:
-    """The same over all pools, and workers made anew: all go before one is back."""
+    """The same over all pools, and workers recreated: all go before one is back."""
     if len(workers) < _FEW:
         return []
     out = []
     gone = [name for name in workers if name not in now]
     if 2 * len(gone) > len(workers):
         text = f"{len(gone)} of all {len(workers)} workers would leave ({listed(gone)}); take out"
-        way = f"at most {len(workers) // 2} per up"
+        way = f"at most {len(workers) // 2} per update"
         out.append(Refusal("mass-removal", _ALL, "pools", f"{text} {way}"))
-    anew = [name for name in rebuilt(before, plan) if name in workers]
-    if 2 * len(anew) > len(workers):
+    replaced = [name for name in rebuilt(before, plan) if name in workers]
+    if 2 * len(replaced) > len(workers):
         text = (
-            f"{len(anew)} of all {len(workers)} workers would be made anew ({listed(anew)}), and "
-            f"leave before the first is back; raise at most {len(workers) // 2} per up"
+            f"{len(replaced)} of all {len(workers)} workers would be recreated "
+            f"({listed(replaced)}), and "
+            f"leave before the first is back; raise at most {len(workers) // 2} per update"
         )
         out.append(Refusal("mass-rebuild", _ALL, "nodes", text))
     return out

@@ -28,7 +28,7 @@ from stacks.phases import desired, system_addons
 from stacks.phases import scripts as phase_scripts
 from stacks.releases.versions import Versions
 
-ENDINGS = "certificates"  # what endings.first makes, which only an up knows
+ENDINGS = "certificates"  # what endings.first makes, which only an update knows
 FORMAT = 2  # a change of the meaning needs another number
 _OLDEST = 1  # remembered machines and fixed fields only
 
@@ -266,7 +266,7 @@ def _as_it_was(config: Mapping[str, object]) -> dict[str, object]:
 
 
 def _compared(values: Mapping[str, object], config: Mapping[str, object]) -> dict[str, object]:
-    """Without those that the config of then did not hold: that program had no such field."""
+    """Without those that the previous config did not hold: that program had no such field."""
     return {path: value for path, value in values.items() if _holds(config, path.split("."))}
 
 
@@ -287,7 +287,7 @@ def _versions(found: object) -> Versions:
     known = _texts(found)
     for name in _ALWAYS_KEPT:
         _require_version(name, known.get(name))
-    # A component that the program of then did not bring.
+    # A component that the previous program did not bring.
     return Versions(**{item.name: known.get(item.name, "unknown") for item in fields(Versions)})
 
 

@@ -1,6 +1,6 @@
 """etcd membership step by step: who votes and who is up, from one set of members to another.
 
-The order is the one of every `up`: dead members, and those that are made anew, go first; members
+The order is the one of every `up`: dead members, and those that are recreated, go first; members
 that arrive join one at a time; those that leave go last, one at a time.
 """
 
@@ -47,36 +47,32 @@ def steps(
     caught up: it counts as up.
     """
     down = {*lost, *rebuilt}
-    voters = list(before)
+    leave_first = [name for name in before if name in down]
+    join = [name for name in after if name not in before or name in down]
+    leave_last = [name for name in before if name not in after and name not in down]
+    moves: list[tuple[str, Literal["joins", "leaves"]]] = [
+        *((name, "leaves") for name in leave_first),
+        *((name, "joins") for name in join),
+        *((name, "leaves") for name in leave_last),
+    ]
     out: list[Step] = []
-
-    def step(member: str, action: Literal["joins", "leaves"]) -> None:
-        deciding = tuple(voters)
-        up_before = sum(name not in down for name in voters)
+    deciding = tuple(before)
+    for member, action in moves:
+        up_before = sum(name not in down for name in deciding)
         if action == "joins":
-            voters.append(member)
+            voters = (*deciding, member)
             down.discard(member)
         else:
-            voters.remove(member)
+            voters = tuple(name for name in deciding if name != member)
         up = sum(name not in down for name in voters)
-        out.append(
-            Step(
-                member=member,
-                action=action,
-                deciding=deciding,
-                up_before=up_before,
-                voters=tuple(voters),
-                up=up,
-            )
+        step = Step(
+            member=member,
+            action=action,
+            deciding=deciding,
+            up_before=up_before,
+            voters=voters,
+            up=up,
         )
-
-    for name in before:
-        if name in down:
-            step(name, "leaves")
-    for name in after:
-        if name not in voters:
-            step(name, "joins")
-    for name in before:
-        if name not in after and name in voters:
-            step(name, "leaves")
+        out.append(step)
+        deciding = voters
     return out

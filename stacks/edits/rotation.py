@@ -40,13 +40,14 @@ def _refused(subject: Subject, was: RotationSpec, now: RotationSpec) -> str:
     elif was.step == "drop":
         reason = f"generation {was.generation - 1} was dropped, its key is gone for good"
     else:
-        reason = f"generation {was.generation} may be in use by an up that broke off"
+        reason = f"generation {was.generation} may be in use by an update that was interrupted"
     return f"cannot go from {_word(was)} to {_word(now)}: {reason}; set {_word(_next(was))}"
 
 
 def _may_go_back(subject: Subject, was: RotationSpec) -> bool:
     # Encryption keys are derived, and seeds never leave the state: an old one can be had again; a
-    # CA's key cannot. From `trust` no way leads back: an up of `issue` that broke off is not
+    # CA's key cannot. From `trust` no way leads back: an update of `issue` that was
+    # interrupted is not
     # remembered, and may have used it.
     return was.step == "issue" or (subject in ("encryption", "seed") and was.step == "drop")
 

@@ -8,8 +8,8 @@ from stacks.edits.memory import Memory
 from stacks.phases import desired, etcd_member, object_store
 from stacks.phases.gate import plan_digest
 
-REASON = "change"  # stands in the names of snapshots
-# Runs phases again and changes nothing by itself; it mends clusters too that have no etcd to save.
+REASON = "change"  # is in the names of snapshots
+# Runs phases again and changes nothing by itself; it fixes clusters too that have no etcd to save.
 _AGAIN = ("GENERATION", "INCARNATION")
 _PHASES = ("etcd-member", "master")
 
@@ -59,7 +59,7 @@ def _of(plan: Plan, node: Node) -> dict[str, str]:
 
 
 def values(before: Memory | None, plan: Plan, node: Node) -> dict[str, str]:
-    """What the phase is told on the machine of `place`: all as it was, for that is what lies there.
+    """What the phase is told on the machine of `place`: all as it was, for that is what is there.
 
     Where nothing is due, nothing but that.
 
@@ -77,7 +77,7 @@ def values(before: Memory | None, plan: Plan, node: Node) -> dict[str, str]:
 
 
 def place(before: Memory | None, plan: Plan) -> Node | None:
-    """The etcd machine that takes it, as it was: the last one in turn of those that stay.
+    """The etcd machine that takes it, as it was: the last one in turn of the remaining nodes.
 
     Others are changed before it, so what it holds is off every machine that is being changed. None
     where every machine that has etcd leaves in this edit: no key and no client stays then.

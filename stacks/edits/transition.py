@@ -44,7 +44,7 @@ _FIXED = {
     "machines.aws.vpcId": "machines are made in it",
     "network.plugin": "running pods are wired by it",
     "network.nodeCidrMask": "nodes have parts of cluster.podCidr of that size",
-    "controlPlane.encryptSecrets": "Secrets lie in etcd in the form it chose",
+    "controlPlane.encryptSecrets": "Secrets are in etcd in the form it chose",
     "pki.caValidityHours": "another lifetime makes other CAs, which no member would trust",
 }
 # Between these machines stay as they are: another bastion is made, and then the old one goes.
@@ -157,8 +157,8 @@ def _identity(before: Memory, plan: Plan) -> list[Refusal]:
             continue
         if old.address != now.address:
             text = f"{name} moves from {old.address} to {now.address}, which is another machine"
-            anew = f"or keep the name with nodes.{name}.generation: {old.generation + 1}"
-            out.append(Refusal("machine-moved", name, path, f"{text}; {_OTHER_NAME}, {anew}"))
+            keep = f"or keep the name with nodes.{name}.generation: {old.generation + 1}"
+            out.append(Refusal("machine-moved", name, path, f"{text}; {_OTHER_NAME}, {keep}"))
         if old.arch and old.arch != now.arch:
             text = f"{name} turns from {old.arch} to {now.arch}, which is another machine"
             out.append(Refusal("machine-moved", name, path, f"{text}; {_OTHER_NAME}"))

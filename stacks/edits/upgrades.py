@@ -98,11 +98,11 @@ def _beside(before: Memory, plan: Plan) -> Iterator[Refusal]:
     if leaving and old != new:
         text = f"changes while {listed(leaving)} would leave; take these out first and run up"
         yield Refusal("leave-and-upgrade", subject, path, text)
-    anew = membership.rebuilt(before, plan)
+    replaced = membership.rebuilt(before, plan)
     coming = sorted(
         node.name
         for node in (*plan.masters, *(n for n in plan.etcd if not n.is_master))
-        if node.name not in before.machines or node.name in anew
+        if node.name not in before.machines or node.name in replaced
     )
     if coming and minor:
         text = f"changes its minor version while {listed(coming)} would join; do one, then the"

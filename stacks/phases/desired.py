@@ -1,6 +1,6 @@
 """What each phase makes of a node: its values by name, none of them secret, and the files they are.
 
-Commands send these values, the plan in words compares them, and the drift probe looks for the
+Commands send these values, the change plan compares them, and the drift probe looks for the
 files. What cannot be known from the config alone is added where the command is made: the sums of
 downloads (ARTEFACTS), certificates, and what a node announces (APPLIED).
 """
@@ -16,7 +16,7 @@ from stacks.phases.master import of_master
 from stacks.phases.node import of_node
 from stacks.render import containerd, ingress, kubeadm
 
-# Where a value lies on the node. The phases know these paths; the lab's stories compare both.
+# Where a value is on the node. The phases know these paths; the lab's stories compare both.
 PATHS: Mapping[str, str] = {
     "SYSCTL": "/etc/sysctl.d/90-kube-ha.conf",
     "MODULES": "/etc/modules-load.d/kube-ha.conf",
@@ -44,7 +44,7 @@ _OPTIONAL = ("AUDIT_POLICY", "ADMISSION_CONFIG", "OIDC_CA", "AUDIT_WEBHOOK", "AU
 
 
 def files(plan: Plan, node: Node) -> dict[str, str]:
-    """Every file of ours on a node that holds no secret: path -> text, as the phases write it."""
+    """Every file of kube-ha on a node that holds no secret: path -> text, as phases write it."""
     values = {
         name: text for phase in of_phases(plan, node).values() for name, text in phase.items()
     }

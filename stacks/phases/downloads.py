@@ -31,7 +31,7 @@ def node_artefacts(plan: Plan, node: Node, files: Mapping[str, File]) -> str:
 
 
 def node_images(plan: Plan, node: Node) -> tuple[str, ...]:
-    """Names, as among files, of the images of ours that may run on a node."""
+    """Names, as among files, of the images of kube-ha that may run on a node."""
     flannel = ("flannel",) if plan.spec.network.plugin == "flannel" else ()
     own = (*_WORKER_IMAGES, *(_MASTER_IMAGES if node.is_master else ()), *flannel)
     return tuple(f"{IMAGE}{name}" for name in own)

@@ -1,7 +1,7 @@
 """What a change of each value means on the node: what restarts, and what users see of it.
 
 The table is read by whoever reviews a change, so it says what the phases really do: restarts are
-`settle` lines of components/scripts/, and everything that is not named goes on running.
+`settle` lines of components/scripts/, and everything that is not named keeps running.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ("node", "GENERATION"): Effect(
         what="converge.generation", then="every phase runs again, what is right stays"
     ),
-    ("node", "INCARNATION"): Effect(what="generation", then="the node is made anew"),
+    ("node", "INCARNATION"): Effect(what="generation", then="the node is recreated"),
     ("node", "ADDRESS"): Effect(what="address", then=_QUIET),
     ("node", "OS_PACKAGES"): Effect(
         what="packages of the operating system",

@@ -41,9 +41,9 @@ def founding(
     """Values of the founding run, of those that the member has later.
 
     A later run on an emptied machine could found a second, empty cluster in place of the lost one:
-    what is written down here for ever says itself when its time is over. And in a living stack,
-    which is not `newborn`, another member may have become the first one: it never founds.
-    `leaving`: addresses by name of members that go in this up. Where all members are new, those
+    what is written down here forever says itself when its time is over. And in a living stack,
+    which is not `newborn`, another member may have become the first one: it never bootstraps.
+    `leaving`: addresses by name of members that go in this update. Where all members are new, those
     know the cluster.
     """
     # Founding is told once and for all, and what is said of backups may change.
@@ -81,7 +81,7 @@ def _backups(plan: Plan) -> dict[str, str]:
 
 
 def _etcd_ca(plan: Plan) -> dict[str, str]:
-    # Which of them signs makes no difference to a member: it reads its own certificates anew for
+    # Which of them signs makes no difference to a member: it reads its own certificates again for
     # every connection, and its CAs when it starts.
     wanted = plan.spec.pki.rotation.etcd
     trusted = ",".join(map(str, sorted(rotation.generations(wanted))))

@@ -48,7 +48,7 @@ def _doors(plan: Plan) -> dict[str, str]:
 
 def plan_digest(plan: Plan) -> str:
     """Hash of everything wanted: every change has to pass the gate before it is remembered."""
-    # Of pools only what became nodes: hosts listed in another order are no change. How a change
+    # Of pools only what became nodes: hosts listed in another order are the same plan. How a change
     # reaches the nodes is nothing that they become.
     apart = {"pools", "nodes", "allow", "rollout"}
     settings = plan.spec.model_dump_json(by_alias=True, exclude=apart)

@@ -17,7 +17,7 @@ def purpose(pending: Collection[Node], now_s: float) -> str:
     """What the token is derived for.
 
     The same within an hour for the same pending nodes, so that preview and up agree. By
-    incarnation: one that is made anew within the hour must not meet a token that is gone.
+    incarnation: one that is recreated within the hour must not meet a token that is gone.
     """
     words = sorted(f"{node.name}={node.generation}" for node in pending)
     return f"join {int(now_s) // 3600} {' '.join(words)}"
@@ -33,7 +33,7 @@ def of_mint(plan: Plan, node: Node, secret: str, pending: Collection[Node]) -> d
     """Values of the mint phase on a master; `secret` is the token."""
     return {
         "KUBEADM_CONFIG": join.bootstrap_token(plan, node, secret, joining=len(pending)),
-        # Known to the cluster before they can join: an up that takes this back removes them.
+        # Known to the cluster before they can join: an update that takes this back removes them.
         "JOINING": names.ranges([one.name for one in pending]),
         "TOKEN_S": str(join.token_life_s(len(pending))),
     }

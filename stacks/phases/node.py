@@ -55,7 +55,8 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
         values |= {"HAPROXY_CFG": value.of(haproxy.local_api(plan, node)), **_cluster_ca(plan)}
     if node in plan.holders:
         values["PACKAGES"] += " keepalived"
-    # Masters too where load balancers have both: phase vip-away ends them once those stand by.
+    # Masters too where load balancers have both: phase vip-away ends them once those run as
+    # standby.
     if plan.holders and plan.listens(node):
         values["VIP"] = plan.vip
     if plan.ingress and plan.listens(node):

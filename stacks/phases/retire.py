@@ -14,7 +14,7 @@ def of_retire(
     """Values of the retire phase on `node`; none while nobody goes.
 
     `then` is what was: etcd may be about to move, and is asked where it was. `staying` are names of
-    nodes that this edit leaves in place. Load balancers go too: they are no Nodes, and give up the
+    nodes that this edit leaves in place. Load balancers go too: they are not Nodes, and give up the
     virtual IP.
     """
     if not going:

@@ -26,7 +26,7 @@ CLUSTER_PHASES = (
     *("addon", "manifests", "mint", "snapshot", "retire", "rotation"),
     *("wave", "balancer", "nodes", "gate", "etcd-absent"),
 )
-STDIN_LIMIT = 8192  # bytes of one command; a stdin stands in the state twice
+STDIN_LIMIT = 8192  # bytes of one command; a stdin is in the state twice
 # What a phase shares with some others but not with all.
 _SOURCED = re.compile(rb'^source "\$here/([a-z-]+\.sh)"$', re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""What runs in every cluster of ours: its manifests by name."""
+"""What runs in every cluster of kube-ha: its manifests by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GUARDS = ("admission-policies", "lost-nodes", "serving-certificates")
 
 
 def addons(plan: Plan) -> dict[str, str]:
-    """Manifests of what runs in every cluster of ours, by name."""
+    """Manifests of what runs in every cluster of kube-ha, by name."""
     manifests = {
         "admission-policies": admission_policies.admission_policies(plan),
         "coredns": coredns.coredns(plan),

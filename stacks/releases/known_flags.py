@@ -63,16 +63,19 @@ _DURATION = re.compile(r"[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|ms|s|m|h))+
 _BOOL = ("1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False")
 _FORMS: Mapping[str, tuple[re.Pattern[str], str]] = {
     "bool": (re.compile("|".join(_BOOL)), "is neither true nor false"),
-    "duration": (_DURATION, "is no time; write it as '30s', '5m' or '1h30m'"),
-    "float": (re.compile(r"-?[0-9]+(\.[0-9]+)?([eE]-?[0-9]+)?"), "is no number"),
-    "int": (re.compile(r"-?[0-9]{1,18}"), "is no whole number"),
-    "Level": (re.compile(r"[0-9]{1,9}"), "is no whole number"),
-    "quantity": (re.compile(r"[0-9]+(\.[0-9]+)?([kMGTPE]i?|m)?"), "is no amount; write as '2Gi'"),
+    "duration": (_DURATION, "is not a time; write it as '30s', '5m' or '1h30m'"),
+    "float": (re.compile(r"-?[0-9]+(\.[0-9]+)?([eE]-?[0-9]+)?"), "is not a number"),
+    "int": (re.compile(r"-?[0-9]{1,18}"), "is not a whole number"),
+    "Level": (re.compile(r"[0-9]{1,9}"), "is not a whole number"),
+    "quantity": (
+        re.compile(r"[0-9]+(\.[0-9]+)?([kMGTPE]i?|m)?"),
+        "is not an amount; write as '2Gi'",
+    ),
     "mapStringString": (
         re.compile(r"([^=,]+=[^=,]*)(,[^=,]+=[^=,]*)*|"),
-        "is no list of key=value",
+        "is not a list of key=value",
     ),
-    "int32Slice": (re.compile(r"[0-9]+(,[0-9]+)*"), "is no list of numbers"),
+    "int32Slice": (re.compile(r"[0-9]+(,[0-9]+)*"), "is not a list of numbers"),
 }
 _SAME = {"int32": "int", "int64": "int", "uint": "int", "uint32": "int", "float32": "float"}
 _SAME |= {"float64": "float", "stringToString": "mapStringString"}
@@ -86,9 +89,9 @@ def wrong(kind: str, choices: Sequence[str], value: str) -> str:
         strange = [one for one in said if one not in choices]
         return f"is not one of {', '.join(choices)}" if strange else ""
     if kind == "ip":
-        return "" if _is_ip(value) else "is no IP address"
+        return "" if _is_ip(value) else "is not an IP address"
     if kind == "portRange":
-        return "" if port_range(value) else "is no range of ports; write it as '30000-32767'"
+        return "" if port_range(value) else "is not a range of ports; write it as '30000-32767'"
     form = _FORMS.get(_SAME.get(kind, kind))
     if form is None or form[0].fullmatch(value):
         big = kind in _MOST and abs(int(value)) > _MOST[kind]

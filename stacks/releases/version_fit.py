@@ -6,12 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from stacks.releases import versions
-from stacks.releases.versions import COMPONENTS, fitting, mapping, minor, number
-
-# As the lock names them. At least what the documents say; of etcd within the same minor, too, for
-# its members go through every minor.
-_AT_LEAST = ("etcd", "containerd", "cniPlugins")
-_EXACTLY = ("coredns", "pause", "agnhost")
+from stacks.releases.versions import COMPONENTS, fitting, mapping, number
 
 _INTRO = """# Which versions fit together
 
@@ -66,22 +61,6 @@ def _sources(listed: object, where: str) -> Iterator[tuple[str, str]]:
         names = source.get("of")
         for name in names if isinstance(names, list) else ():
             yield str(name), str(source["url"])
-
-
-def misfits(made: Set) -> list[str]:
-    """What in a set its makers' documents do not bear out."""
-    out = []
-    for name in (*_AT_LEAST, *_EXACTLY):
-        is_, said = made.versions.get(name, "0"), made.fits.get(name)
-        if said is None or name not in made.sources:
-            out.append(f"{name}: no document says which one fits Kubernetes {made.kubernetes}")
-        elif name in _EXACTLY and is_ != said:
-            out.append(f"{name} {is_}: Kubernetes {made.kubernetes} names {said}")
-        elif number(is_) < number(said):
-            out.append(f"{name} {is_}: Kubernetes {made.kubernetes} needs {said} at least")
-        elif name == "etcd" and minor(is_) != minor(said):
-            out.append(f"etcd {is_}: Kubernetes {made.kubernetes} was made with {said}")
-    return out
 
 
 def page() -> str:

@@ -122,7 +122,7 @@ def _sets() -> Mapping[str, Versions]:
 def mapping(value: object, where: str) -> Mapping[str, object]:
     """`value` as a mapping with text keys; ValueError names `where` in the lock it is not one."""
     if not isinstance(value, Mapping):
-        raise ValueError(f"artifacts/lock.yaml: {where} is no mapping")
+        raise ValueError(f"artifacts/lock.yaml: {where} is not a mapping")
     return {str(key): item for key, item in value.items()}
 
 

@@ -90,7 +90,7 @@ def test_a_server_without_ranges_starts_from_the_beginning(
 
 def test_a_silent_upstream_is_given_up_and_the_part_stays(tmp_path: Path) -> None:
     (tmp_path / "kubelet.part").write_bytes(CONTENT[:5000])
-    with pytest.raises(DownloadError, match=f"broke off {download.ATTEMPTS} times"):
+    with pytest.raises(DownloadError, match=f"was interrupted {download.ATTEMPTS} times"):
         fetch("http://127.0.0.1:1/kubelet", DIGEST, tmp_path / "kubelet")
     assert (tmp_path / "kubelet.part").stat().st_size == 5000
 

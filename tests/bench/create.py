@@ -3,8 +3,8 @@
     python -m tests.bench.create [--n 3] [--masters 3] [--workers 2]
 
 Artefacts and machine image are there; let nothing else run on this computer. Tool and bare path
-alternate in one run, on machines made anew each time. Then: resources and bytes of state per node,
-and the time of an up that has nothing to do against the floor: a program without resources.
+alternate in one run, on machines recreated each time. Then: resources and bytes of state per node,
+and the time of an update that has nothing to do against the floor: a program without resources.
 """
 
 from __future__ import annotations

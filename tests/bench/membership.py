@@ -34,7 +34,7 @@ EDITS = (  # what it is called, path, value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """One up of one edit."""
+    """One update of one edit."""
 
     seconds: float
     resources: int  # changed, the deleted ones too
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def _measured(stack: Stack, name: str) -> Measure:
-    """The up of an edit that is written, under load."""
+    """The update of an edit that is written, under load."""
     with Load(stack, name) as load:
         update = stack.up()
     seen = load.seen().values()

@@ -31,7 +31,7 @@ def main() -> None:
     nodes: int = parser.parse_args().nodes
     with tempfile.TemporaryDirectory() as folder:
         engine = Stacks(Path(folder)).new(big(nodes))
-        first = _timed(f"first up of {nodes} nodes", engine, big(nodes))
+        first = _timed(f"first update of {nodes} nodes", engine, big(nodes))
         _timed("nothing to do", engine, big(nodes))
         _timed("one worker more", engine, big(nodes + 1))
     _sizes(first, nodes)

@@ -80,7 +80,7 @@ class _Deployment(_Entry):
 
 
 def steps(deployment: Mapping[str, object]) -> dict[str, Step]:
-    """Commands of an exported deployment, secrets in clear, by URN."""
+    """Commands of an exported deployment, secrets in plain text, by URN."""
     listed = _Deployment.model_validate(deployment).resources
     runs = {entry.urn for entry in listed if entry.type in _COMMANDS}
     waits = _Waits({entry.urn: entry for entry in listed}, runs)

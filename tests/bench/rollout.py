@@ -67,7 +67,7 @@ def _steps(
     engine.up(wanted)  # only the waves: no node changes
     run = engine.up(edited(wanted, _CHANGE))
     graph, changed = Graph(run), {change.name for change in run.changes}
-    # Through resources that do not change the order goes on.
+    # Through resources that do not change the order continues.
     behind: dict[str, frozenset[str]] = {}
     for name in graph.order:
         found: set[str] = set()
@@ -120,7 +120,7 @@ def replay(
 
 
 def _wave_of(name: str) -> int:
-    """The number of the wave that a gate waits for, 0 for gate 0 and for what is no gate."""
+    """The number of the wave that a gate waits for, 0 for gate 0 and for what is not a gate."""
     found = re.search(r"-wave-([0-9]+)$", name)
     return int(found[1]) if found else 0
 

@@ -14,7 +14,7 @@ from tests.e2e.harness.waiting import STORY_LIMIT_S
 
 @pytest.fixture(scope="module", autouse=True)
 def _limit(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A story that takes too long fails where it is, with its evidence, and none of its tests goes on."""
+    """A story that takes too long fails where it is, with its evidence, and none of its tests continues."""
 
     def late(*_: object) -> None:
         words = f"{request.path.stem}: not at its end after {STORY_LIMIT_S / 60:.0f} min"

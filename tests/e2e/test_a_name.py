@@ -1,4 +1,4 @@
-"""Story: a DNS name that the user makes leads to the masters, then to an address that the user moves; every up looks where it leads."""
+"""Story: a DNS name that the user makes points to the masters, then to an address that the user moves; every update looks where it leads."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def wanted() -> config.Config:
 
 @pytest.fixture(scope="module")
 def stack(stack: Stack) -> Stack:
-    # Machines are made before: the container engine is not for a file system of one's own.
+    # Machines are made before: the container engine is not for a file system of your own.
     stack.up()
     return stack
 
@@ -72,7 +72,7 @@ def test_one_that_leads_to_a_stranger_fails_the_up(stack: Stack, names: Names) -
     names.lead(MASTERS[0], STRANGER)
     stack.edit("pools.worker.labels", {"tier": "one"})
     told = stack.up(fails=True).tail()
-    assert f"leads to {STRANGER} too, where no client belongs" in told
+    assert f"points to {STRANGER} too, where no client belongs" in told
     assert f"make records of type A: {NAME} -> {', '.join(MASTERS)}; then run it again" in told
     names.lead(MASTERS[1])
     stack.up()

@@ -96,7 +96,7 @@ def test_an_add_on_that_leaves_is_deleted_but_for_what_others_may_need(stack: St
 
 
 def _up(stack: Stack, *, touches: set[str]) -> Update:
-    """An up that changes these resources, and one more that changes nothing."""
+    """An update that changes these resources, and one more that changes nothing."""
     update = stack.up()
     assert set(update.changes) == touches
     assert stack.up().changes == {}

@@ -14,7 +14,7 @@ from tests.e2e.harness.operations import operation
 from tests.e2e.harness.stack import Stack
 
 NAME = "test-cis"
-# Said in a Secret, and nowhere else: what of it lies in the log.
+# Said in a Secret, and nowhere else: what of it is in the log.
 WORD = "kube-ha-cis-said-in-a-secret"
 UNIT = "/etc/systemd/system/etcd.service"
 # As machines were before etcd had an account: its unit, its data, its keys.

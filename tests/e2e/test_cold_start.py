@@ -35,7 +35,7 @@ def test_all_is_back_soon_after_the_quorum(stack: Stack, first: str) -> None:
     stack.node(first).start()
     time.sleep(_ALONE_S)
     alone = stack.node(first)
-    # It waits, and is no cluster of its own.
+    # It waits, and is not a cluster of its own.
     assert alone.runs("etcd")
     assert not alone.asked("cat /var/lib/kube-ha/state/etcd.refused")
     keys = "--cacert ca.crt --cert client.crt --key client.key"

@@ -1,4 +1,4 @@
-"""Story: Ctrl-C while a cluster is made, once and later twice; the next up repairs whatever was left."""
+"""Story: Ctrl-C while a cluster is made, once and later twice; the next update repairs whatever was left."""
 
 from __future__ import annotations
 

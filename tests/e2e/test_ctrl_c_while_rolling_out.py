@@ -44,11 +44,11 @@ def test_ctrl_c_in_any_phase_leaves_nodes_that_serve(stack: Stack) -> None:
 
 
 def _stopped_in(stack: Stack, phase: str) -> None:
-    """An up that a person ends while this phase runs; it ends by itself, and leaves no lock."""
+    """An update that a person ends while this phase runs; it ends by itself, and leaves no lock."""
     update = stack.start_up()
 
     def missing() -> str:
-        assert update.alive, f"the up ended before {phase}\n{update.tail()}"
+        assert update.alive, f"the update ended before {phase}\n{update.tail()}"
         return "" if update.has_begun(f"{NAME}-{phase}") else f"not there yet: {update.tail(3)}"
 
     wait_for(f"step {phase}", missing, limit_s=300, every_s=0.1)

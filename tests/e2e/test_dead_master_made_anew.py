@@ -1,4 +1,4 @@
-"""Story: the bootstrap master, which leads etcd, dies and is made anew under its name."""
+"""Story: the bootstrap master, which leads etcd, dies and is recreated under its name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.e2e.harness.assertions import assert_sound
 from tests.e2e.harness.load import Load
 from tests.e2e.harness.stack import Stack
 
-NAME = "test-anew"
+NAME = "test-again"
 ALL = {"master-1", "master-2", "master-3", "worker-1"}
 
 
@@ -23,10 +23,10 @@ def test_a_dead_master_is_made_anew_under_its_name(stack: Stack) -> None:
     with pods.untouched(stack, ALL - {"master-1"}):
         stack.node("master-1").kill()
         stack.set_nodes({"master-1": {"generation": 2}})
-        with Load(stack, "made anew") as load:
+        with Load(stack, "recreated") as load:
             update = stack.up()
         stack.wait_healthy(ALL, limit_s=60)
-    stack.measured(f"a dead bootstrap master made anew: {update.seconds:.0f} s")
+    stack.measured(f"a dead bootstrap master recreated: {update.seconds:.0f} s")
     load.assert_unharmed()
     assert _member_id(stack, "master-1") != before
     pods.wait_running(stack)

@@ -1,4 +1,4 @@
-"""Story: machines die in the middle of their own join; what they left is cleaned up after them alone, and the edit goes on."""
+"""Story: machines die in the middle of their own join; what they left is cleaned up after them alone, and the edit continues."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_dead_master_is_made_anew_and_a_dead_worker_switched_on(stack: Stack, 
         _dies(stack, "worker-2", lambda: stack.node("worker-2").runs("kubeadm"))
         stack.node("worker-2").start()
         update = stack.up()
-    stack.measured(f"the up after both: {update.seconds:.0f} s")
+    stack.measured(f"the update after both: {update.seconds:.0f} s")
     stack.wait_healthy({*STAY, "master-2", "worker-2"}, limit_s=60)
 
 
@@ -61,7 +61,7 @@ def test_clients_felt_nothing(stack: Stack, load: Load) -> None:
 
 
 def _dies(stack: Stack, name: str, when: Callable[[], bool]) -> None:
-    """An up in the course of which this machine loses its power."""
+    """An update in the course of which this machine loses its power."""
     update = stack.start_up()
     try:
         wait_for(
@@ -74,4 +74,4 @@ def _dies(stack: Stack, name: str, when: Callable[[], bool]) -> None:
         assert update.end() != 0, update.tail()
     finally:
         update.stop()
-    stack.measured(f"{name} died, and the up ended after {update.seconds:.0f} s")
+    stack.measured(f"{name} died, and the update ended after {update.seconds:.0f} s")

@@ -26,7 +26,7 @@ def machines() -> Machines:
 
 @pytest.fixture(scope="module")
 def hosts() -> dict[str, list[dict[str, object]]]:
-    """By pool, as they stand in the config."""
+    """By pool, as they are in the config."""
     return {"master": [], "worker": []}
 
 

@@ -1,4 +1,4 @@
-"""Story: etcd is full. Nothing is written any more, and what repairs it goes on: a snapshot, a bigger quota, defrag."""
+"""Story: etcd is full. Nothing is written any more, and what repairs it continues: a snapshot, a bigger quota, defrag."""
 
 from __future__ import annotations
 

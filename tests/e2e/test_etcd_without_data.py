@@ -46,7 +46,7 @@ def test_nobody_is_answered_out_of_an_empty_store(stack: Stack) -> None:
         ready = "curl -sk --max-time 5 -o /dev/null -w '%{http_code}' https://127.0.0.1:6443/readyz"
         assert node.asked(f"{ready} || true") != "200"
     for place, client in load.attempts().items():
-        # An object of ours is not there: the answer of a store that is empty.
+        # An object of kube-ha is not there: the answer of a store that is empty.
         empty = [one for one in client if one.status == "404"]
         assert not empty, f"{place}: {empty[:5]}"
         assert len(client) > 10

@@ -18,7 +18,7 @@ systemctl daemon-reload
 """
 _MEND_KUBELET = "rm -r /run/systemd/system/kubelet.service.d; systemctl daemon-reload"
 
-# Bounds against waiting for what cannot come, which takes minutes; they are no measure of speed.
+# Bounds against waiting for what cannot come, which takes minutes; they are not measure of speed.
 _SOON_S = 120
 
 
@@ -34,7 +34,9 @@ def test_change_that_failed_on_a_worker_is_undone(cluster: Stack) -> None:
     worker.run(_BREAK_KUBELET)
     failed = cluster.up(fails=True)
     took = _seconds_since_begin(failed, "test-reverted-worker-1-node")
-    cluster.measured(f"from the begin of the phase that fails to the end of the up: {took:.0f} s")
+    cluster.measured(
+        f"from the begin of the phase that fails to the end of the update: {took:.0f} s"
+    )
     assert took < _SOON_S
     assert "ERROR worker-1: failed" in failed.tail()
     assert "ERROR master-1: worker-1 (failed at " in failed.tail(), "the wait names the cause"
@@ -60,7 +62,7 @@ def test_change_that_meets_a_dead_worker_ends_soon_and_is_undone(cluster: Stack)
     failed = cluster.up(fails=True)
     took = _seconds_since_begin(failed, "test-reverted-nodes")
     cluster.measured(
-        f"from the begin of the wait for a dead worker to the end of the up: {took:.0f} s"
+        f"from the begin of the wait for a dead worker to the end of the update: {took:.0f} s"
     )
     assert took < 2 * _SOON_S
     assert "nothing moved for 90 s: worker-1 (has not applied" in failed.tail()

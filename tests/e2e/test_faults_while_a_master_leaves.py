@@ -1,4 +1,4 @@
-"""Story: the engine dies and a machine stands still while the bootstrap master leaves; clients feel nothing, and a plain up goes on."""
+"""Story: the engine dies and a machine stands still while the bootstrap master leaves; clients feel nothing, and a plain up continues."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_bootstrap_master_leaves_through_faults(stack: Stack) -> None:
             time.sleep(STALL_S)
         assert update.end() == 0, update.tail()
         load.read_kubeconfig_again()
-        stack.measured(f"the up after that: {update.seconds:.0f} s")
+        stack.measured(f"the update after that: {update.seconds:.0f} s")
         stack.wait_healthy({"master-2", "master-3", "worker-1", "worker-2"}, limit_s=30)
     load.assert_unharmed()
 

@@ -1,4 +1,4 @@
-"""Story: everything goes wrong while two masters join; clients feel nothing, and each time a plain up goes on."""
+"""Story: everything goes wrong while two masters join; clients feel nothing, and each time a plain up continues."""
 
 from __future__ import annotations
 

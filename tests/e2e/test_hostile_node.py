@@ -30,7 +30,7 @@ while true; do
   done
 done
 """
-# And by somebody whom no admission looks at: what lies there is of a cluster from before it, say.
+# And by somebody whom no admission looks at: what is there is of a cluster from before it, say.
 _WRITE = rf"""{_TEXTS}
 while true; do
   for text in "${{texts[@]}}"; do

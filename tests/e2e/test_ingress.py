@@ -170,7 +170,7 @@ def test_the_holder_dies_under_load(stack: Stack, shop: Shop, edges: list[Node])
             holder.kill()
             holders.wait_for_one(but=holder.name)
             time.sleep(5)
-        holder.start()  # what it saw lies on its disk
+        holder.start()  # what it saw is on its disk
         holders.watch(holder)
         stack.measured(f"VIP away for {away_ms(holders)} ms")
     seen = visitor.seen()
@@ -191,7 +191,7 @@ def _workers(stack: Stack) -> list[Node]:
 
 
 def _visit(stack: Stack, shop: Shop, name: str, *, also: str = "") -> Visitor:
-    """From the mirror, a machine of the lab that is no node."""
+    """From the mirror, a machine of the lab that is not a node."""
     return Visitor(stack, name, stack.node("mirror"), ADDRESS, _trusted(stack, shop) + also)
 
 

@@ -1,4 +1,4 @@
-"""Story: a year in which nobody ran an up. Every leaf has run out, nothing answers, and one up brings all of it back."""
+"""Story: a year in which nobody ran an update. Every leaf has run out, nothing answers, and one update brings all of it back."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_when_all_leafs_have_run_out_nothing_answers(stack: Stack) -> None:
     for name in MASTERS:
         _age_machine(stack.node(name), cas)
     for name in MASTERS:
-        # As over the year: every connection ends at some time, and every process begins anew.
+        # As over the year: every connection ends at some time, and every process starts again.
         stack.node(name).run(
             "systemctl restart --no-block etcd; pkill -9 -x kube-apiserver || true"
         )
@@ -131,7 +131,7 @@ def _aged(pem: str, authority: Authority) -> str:
 
 
 def _age_state(stack: Stack, cas: dict[str, Authority]) -> None:
-    """The stack as it lies there after that year."""
+    """The stack as it is there after that year."""
     text = stack.pulumi("stack", "export", "--stack", stack.name)
     exported = json.loads(text)
     signers = {

@@ -1,4 +1,4 @@
-"""Story: two of three masters lose their power, the cluster is restored without them, and their power comes back: they serve nobody, until an up lets them join anew."""
+"""Story: two of three masters lose their power, the cluster is restored without them, and their power comes back: they serve nobody, until an update lets them join again."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ FINE = [
     "everything is as planned",
 ]
 
-# What a look could have left behind; logs and what the programs of the node write themselves are no part of it.
+# What a look could have left behind; logs and what the programs of the node write themselves are not part of it.
 _WRITTEN = r"""
 find /etc /root /home /usr /opt /var/lib/kube-ha/state /var/lib/kubelet/config.yaml /var/lib/kubelet/pki \
   -xdev -newer /run/before-the-look ! -type d ! -path '/etc/cni/*'
@@ -164,7 +164,7 @@ def test_what_somebody_did_to_the_machines_is_told(cluster: Stack) -> None:
         "master-3": [
             "cannot be reached over SSH",
             "Node is not Ready",
-            "its API server 10.93.12.13 is no endpoint of the Service kubernetes",
+            "its API server 10.93.12.13 is not an endpoint of the Service kubernetes",
         ],
         "worker-1": [
             "/etc/haproxy/haproxy.cfg differs from the plan",

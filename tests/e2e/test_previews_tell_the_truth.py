@@ -1,4 +1,4 @@
-"""Story: an up fails, is killed, is taken back; each next preview tells what is left to do."""
+"""Story: an update fails, is killed, is taken back; each next preview tells what is left to do."""
 
 from __future__ import annotations
 

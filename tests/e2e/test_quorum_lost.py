@@ -1,4 +1,4 @@
-"""Story: two of three masters are destroyed, with them etcd's quorum; the cluster comes back from the one that is left, and the others join anew."""
+"""Story: two of three masters are destroyed, with them etcd's quorum; the cluster comes back from the one that is left, and the others join again."""
 
 from __future__ import annotations
 

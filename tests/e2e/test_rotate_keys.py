@@ -32,7 +32,7 @@ for file in /etc/kubernetes/*.conf; do
   openssl crl2pkcs7 -nocrl -certfile /run/embedded | openssl pkcs7 -print_certs -noout | grep subject
 done
 """
-# The key under which each Secret lies in etcd.
+# The key under which each Secret is in etcd.
 _LIES = "get /registry/secrets/ --prefix --print-value-only | grep -aoE '^k8s:enc:secretbox:v1:key-[0-9]+:' | sort | uniq -c"
 
 

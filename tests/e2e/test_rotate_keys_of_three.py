@@ -1,4 +1,4 @@
-"""Story: every CA and key of three masters begins to sign and encrypt anew, while clients go on.
+"""Story: every CA and key of three masters begins to sign and encrypt again, while clients go on.
 
 It is the step that changes what everybody shows to everybody. The one before it took place when the cluster was made, for a story has ten minutes.
 """
@@ -19,7 +19,7 @@ _SERVING = (
     "openssl x509 -noout -issuer -in /etc/kubernetes/pki/apiserver.crt; "
     "openssl x509 -noout -issuer -in /etc/kube-ha/etcd/server.crt"
 )
-# The key under which each Secret lies in etcd.
+# The key under which each Secret is in etcd.
 _LIES = "get /registry/secrets/ --prefix --print-value-only | grep -aoE '^k8s:enc:secretbox:v1:key-[0-9]+:' | sort | uniq -c"
 
 

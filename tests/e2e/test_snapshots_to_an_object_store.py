@@ -1,4 +1,4 @@
-"""Story: snapshots go to an object store on this computer, one that is away is told, and etcd comes back from it."""
+"""Story: snapshots go to an object store on this computer, one that is unavailable is told, and etcd comes back from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Story: a worker in maintenance, decommissioned and back, removed from the middle, made anew under its name."""
+"""Story: a worker in maintenance, decommissioned and back, removed from the middle, recreated under its name."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_decommissioned_leaves_in_order_and_keeps_its_machine(stack: Stack) -> N
 def test_a_worker_of_the_middle_is_removed_and_another_made_anew_in_one_edit(stack: Stack) -> None:
     before = machine_id(stack, "worker-3")
     stack.set_nodes({"worker-2": {"state": "removed"}, "worker-3": {"generation": 2}})
-    with Load(stack, "one removed and one made anew") as load:
+    with Load(stack, "one removed and one recreated") as load:
         stack.up()
     load.assert_unharmed()
     stack.wait_healthy(ALL - {"worker-2"}, limit_s=60)

@@ -1,4 +1,4 @@
-"""Story: an upgrade fails on its first master and is taken back; begun again it is killed, cannot be taken back, and goes on."""
+"""Story: an upgrade fails on its first master and is taken back; begun again it is killed, cannot be taken back, and continues."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_an_upgrade_that_failed_on_its_first_master_is_taken_back(stack: Stack) 
 def test_begun_again_and_killed_it_does_not_go_back_but_on(stack: Stack) -> None:
     stack.edit("cluster.kubernetes", config.kubernetes())
     second = stack.node("master-2")
-    with Load(stack, "killed and gone on") as load:
+    with Load(stack, "killed and continued") as load:
         engine_death(
             stack, resource="test-cut-off-master-2-master", until=lambda: second.runs("kubeadm")
         )

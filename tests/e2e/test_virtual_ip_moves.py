@@ -67,5 +67,5 @@ def test_machine_that_dies_while_it_holds_it(stack: Stack, holders: Holders) -> 
     stack.wait_healthy(NODES)
     time.sleep(5)
     assert holders.moves() == [*before, moved_to], "it must not move again when the machine returns"
-    # What the dead one saw last lies on its disk.
+    # What the dead one saw last is on its disk.
     stack.measured(f"machine of the holder killed: VIP away for at most {away_ms(holders)} ms")

@@ -17,7 +17,7 @@ DOOR = f"{ADDRESS}:8443"
 MASTERS = ("master-1", "master-2")
 EDGES = ("edge-1", "edge-2")
 POOL = {"roles": ["loadbalancer"], "count": 2}
-# Who stands by takes it at the other one's last word, and if that one is a master that is about to stop too, the next does.
+# Who runs as standby takes it at the other one's last word, and if that one is a master that is about to stop too, the next does.
 # A word that is lost on a busy computer costs 3.6 s.
 AWAY_MS = 5000
 
@@ -91,7 +91,7 @@ def _assert_one_at_a_time(stack: Stack, what: str, parts: list[Holders]) -> None
 
 
 def _assert_clients_go_on(load: Load) -> None:
-    """By the address itself it is away for seconds; nothing acknowledged is lost. Whoever goes by a node's HAProxy sees nothing."""
+    """By the address itself it is unavailable for seconds; nothing acknowledged is lost. Whoever goes by a node's HAProxy sees nothing."""
     seen = load.seen()
     outside = seen["API from outside"]
     assert (outside.lost, outside.stale) == (0, 0), outside

@@ -73,7 +73,7 @@ def test_a_holder_that_dies_is_replaced_and_takes_it_from_nobody_when_it_returns
     holder.start()
     holders.watch(holder)
     wait_for(
-        "it stands by again",
+        "it runs as standby again",
         lambda: "" if holder.runs("keepalived") else "keepalived is off",
         limit_s=60,
     )
@@ -87,7 +87,7 @@ def test_a_holder_that_dies_is_replaced_and_takes_it_from_nobody_when_it_returns
 def test_one_that_the_cluster_does_not_list_gives_it_up_and_does_not_start(
     stack: Stack, holders: Holders
 ) -> None:
-    """As the next up would say of one that is lost; here it is alive to hear it."""
+    """As the next update would say of one that is lost; here it is alive to hear it."""
     before = holders.moves()
     holder = stack.node(holders.wait_for_one())
     stack.kubectl(*LIST, f'{{"data":{{"{holder.name}":null}}}}')
@@ -101,7 +101,7 @@ def test_one_that_the_cluster_does_not_list_gives_it_up_and_does_not_start(
     assert not holder.runs("keepalived"), "it asks before it begins"
     stack.kubectl(*LIST, f'{{"data":{{"{holder.name}":"1"}}}}')
     wait_for(
-        "it stands by again",
+        "it runs as standby again",
         lambda: "" if holder.runs("keepalived") else "keepalived is off",
         limit_s=30,
     )
@@ -135,7 +135,7 @@ def test_the_holder_is_made_anew_and_two_never_had_it(stack: Stack, holders: Hol
     before = holders.moves()
     holder = holders.wait_for_one()
     stack.set_nodes({holder: {"generation": 2}})
-    with Load(stack, "made anew", outside=[DOOR]) as load:
+    with Load(stack, "recreated", outside=[DOOR]) as load:
         update = stack.start_up()
         while update.alive:
             holders.holds()  # the machine is deleted, and what it saw with it
@@ -148,7 +148,7 @@ def test_the_holder_is_made_anew_and_two_never_had_it(stack: Stack, holders: Hol
     assert holders.wait_for_one() == other
     last, new = holders.holds()[-2:]
     away = new.start_ms - last.end_ms
-    stack.measured(f"holder made anew: up {update.seconds:.0f} s, VIP away {away} ms")
+    stack.measured(f"holder recreated: up {update.seconds:.0f} s, VIP away {away} ms")
     assert away < _HANDED_OVER_MS, "it gives the address up before its machine goes"
     away_ms(holders)
 

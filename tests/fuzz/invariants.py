@@ -56,7 +56,7 @@ def of_plan(raw: Raw, made: Plan) -> Memory:
 
 
 def _name_of_the_api(made: Plan) -> None:
-    """A record of the stack's is in its zone, and leads to masters or to their load balancer."""
+    """A record of the stack's is in its zone, and points to masters or to their load balancer."""
     zone = api_record.zone(made.spec)
     if zone is None:
         return
@@ -80,7 +80,7 @@ def _written_otherwise(raw: Raw, made: Plan) -> None:
 
 
 def of_neighbours(raw: Raw, made: Plan) -> bool:
-    """A pool of another name, or a machine more, is no business of other nodes; whether it was tried.
+    """A pool of another name, or a machine more, is not business of other nodes; whether it was tried.
 
     Of a master or member more, they learn only that it is there.
     """
@@ -96,7 +96,7 @@ def of_neighbours(raw: Raw, made: Plan) -> bool:
         return False  # the networks are too small for one more, an exception is for the old name
     # A machine that is made is named after its pool.
     listed = made.spec.pools[name].roles != ("worker",) and (edit is edits.more or made.made)
-    # What leads to the cluster from outside lists those to whom it leads, workers too.
+    # What points to the cluster from outside lists those to whom it leads, workers too.
     leads = {"INGRESS_CFG"} if edit is edits.more or made.made else set()
     _same_nodes(made, after, but=frozenset(leads | (_LISTS if listed else set())))
     return True
@@ -154,9 +154,9 @@ def of_accepted_edit(before: Memory, after: Plan) -> Report:
     old = [node.name for node in before.plan.etcd]
     new = [node.name for node in after.etcd]
     lost = {node.name for node in after.away if node.state == "lost"}
-    anew = membership.rebuilt(before, after)
+    again = membership.rebuilt(before, after)
     voters = [frozenset(old)]
-    for step in quorum.steps(old, new, lost=lost, rebuilt={*lost, *anew}):
+    for step in quorum.steps(old, new, lost=lost, rebuilt={*lost, *again}):
         assert frozenset(step.deciding) == voters[-1]
         voters.append(frozenset(step.voters))
         assert voters[-1] & voters[-2], "nobody hands the data on"
@@ -202,17 +202,19 @@ def _words(before: Plan, after: Plan, said: Report) -> None:
     """The nodes that the words name are exactly those of which something differs."""
     was = {node.name: node for node in before.nodes}
     now = {node.name: node for node in after.nodes}
-    anew = {name for name in was.keys() & now.keys() if now[name].generation > was[name].generation}
-    stay = (was.keys() & now.keys()) - anew
+    again = {
+        name for name in was.keys() & now.keys() if now[name].generation > was[name].generation
+    }
+    stay = (was.keys() & now.keys()) - again
     differing = {name for name in stay if _differs(before, was[name], after, now[name])}
     kinds: tuple[Kind, ...] = ("new", "rebuilt", "changed", "leaving")
     new, rebuilt, changed, leaving = (
         {node.name for node in said.changes.of(kind)} for kind in kinds
     )
     assert new == now.keys() - was.keys()
-    assert rebuilt == anew
+    assert rebuilt == again
     assert changed == differing
-    # Of machines that were no nodes any more, or never, some are wiped or forgotten.
+    # Of machines that were not nodes any more, or never, some are wiped or forgotten.
     away = {node.name for node in (*before.away, *after.away)}
     assert was.keys() - now.keys() <= leaving <= (was.keys() | away) - now.keys()
     assert said.changes.unchanged == len(stay - changed)
@@ -262,7 +264,7 @@ def _asked_through(made: Plan) -> tuple[object, ...]:
 
 
 def _downloads(plan: Plan, node: Node) -> dict[str, str]:
-    """Version by name of what the node phase fetches; its sums are no values of the plan."""
+    """Version by name of what the node phase fetches; its sums are not values of the plan."""
     component = {"cni-plugins": "cni_plugins", "containerd": "containerd", "runc": "runc"}
     component |= {"etcd": "etcd"}
     return {

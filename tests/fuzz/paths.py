@@ -19,7 +19,7 @@ _NOTHING = object()
 
 
 def leads_somewhere(path: str, raw: Mapping[str, object]) -> bool:
-    """The path stands in the config, or names what is missing in a mapping or section that exists."""
+    """The path is in the config, or names what is missing in a mapping or section that exists."""
     if path == "config":
         return True
     value: object = raw
@@ -38,7 +38,7 @@ def _parts(path: str) -> Iterator[str | int]:
     while at < len(path):
         found = _PART.match(path, at)
         if found is None:
-            raise AssertionError(f"{path!r} is no path, from character {at} on")
+            raise AssertionError(f"{path!r} is not a path, from character {at} on")
         at = found.end()
         if found["index"] is not None:
             yield int(found["index"])

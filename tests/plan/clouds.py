@@ -338,7 +338,7 @@ def _aws_balancer(given: Given) -> Iterator[str]:
         yield "one of subnets and subnetMappings"
     for mapping in _list(given, "subnetMappings"):
         if bool(mapping.get("allocationId")) == bool(mapping.get("privateIpv4Address")):
-            yield "an address of ours for external ones, an inner address for internal ones"
+            yield "an address of kube-ha for external ones, an inner address for internal ones"
         if bool(mapping.get("privateIpv4Address")) != bool(given.get("internal")):
             yield "inner addresses are for internal load balancers"
     if given.get("loadBalancerType") != "network":

@@ -1,4 +1,4 @@
-"""An up whose engine is killed at one of its steps, and the up after it."""
+"""An update whose engine is killed at one of its steps, and the update after it."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class RunError(Exception):
 
 @dataclass(slots=True)
 class Engine:
-    """One stack: its resources, its outputs. `folder` stands for the checkout: what the config names lies below it."""
+    """One stack: its resources, its outputs. `folder` stands for the checkout: what the config names is below it."""
 
     folder: Path
     stack: str = "test"
@@ -131,7 +131,7 @@ class Engine:
 
 
 def _is_secret(value: object) -> TypeGuard[dict[str, str]]:
-    """Encrypted in a stack file; here its text stands in the open, as the engine hands it over."""
+    """Encrypted in a stack file; here its text is in plain text, as the engine hands it over."""
     return isinstance(value, dict) and set(value) == {"secure"}
 
 

@@ -22,7 +22,7 @@ Config = Mapping[str, object]
 
 
 class Stacks:
-    """Makes engines. A config's first up is run once; those who ask get a fork."""
+    """Makes engines. A config's first update is run once; those who ask get a fork."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -39,7 +39,7 @@ class Stacks:
         return Engine(self._folder)
 
     def settled(self, config: Config) -> tuple[Engine, Run]:
-        """A stack of that config after one up, and this up."""
+        """A stack of that config after one update, and this update."""
         key = json.dumps(config, sort_keys=True)
         if key not in self._made:
             engine = self.new(config)
@@ -82,7 +82,7 @@ def _all_versions() -> Iterator[Versions]:
 
 
 def assert_changes(stacks: Stacks, before: Config, after: Config, expected: Collection[str]) -> Run:
-    """The edit changes exactly the expected resources (`~ dev-gate`), and an up after it nothing."""
+    """The edit changes exactly the expected resources (`~ dev-gate`), and an update after it nothing."""
     engine, _ = stacks.settled(before)
     run = engine.up(after)
     assert_exactly(run, expected)

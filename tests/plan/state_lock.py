@@ -29,7 +29,7 @@ from tests.unit.configs import edited
 from toolchain.values import Properties, Secret, Value
 
 FILE = Path(__file__).with_suffix(".json")
-AGAIN = "again"  # a second up of the same config
+AGAIN = "again"  # a second update of the same config
 
 Aspects = dict[str, str]  # what of a resource, and its digest, or its text
 Registered = dict[str, Aspects]  # by name and type
@@ -48,7 +48,7 @@ _made = threading.local()  # the URN of what this thread makes
 
 @dataclass(slots=True)
 class Recorder:
-    """Collects the registrations of one up."""
+    """Collects the registrations of one update."""
 
     registered: Registered = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -81,7 +81,7 @@ def digests(registered: Registered) -> Lines:
 
 
 def runs() -> Iterator[tuple[str, Registered]]:
-    """Name of every up, and what was registered."""
+    """Name of every update, and what was registered."""
     with _frozen(), TemporaryDirectory() as folder:
         for name, text in FILES.items():
             Path(folder, name).write_text(text)
@@ -172,7 +172,7 @@ def record() -> dict[str, Lines]:
 
 
 def packed(ups: Mapping[str, Lines]) -> dict[str, object]:
-    """As it is stored: of an up what differs from the one before it in its chain, digests alone.
+    """As it is stored: of an update what differs from the one before it in its chain, digests alone.
 
     What they are digests of is the same for many, so that is said once.
     """
@@ -204,7 +204,7 @@ def unpacked(stored: Mapping[str, Any]) -> dict[str, Lines]:
 
 
 def like(up: str) -> str:
-    """The up that most registrations of this one are the same as; empty: none."""
+    """The update that most registrations of this one are the same as; empty: none."""
     name, _, edit = up.partition(": ")
     if not edit:
         return CASES[name].like if name in CASES else ""
@@ -227,7 +227,7 @@ def differences(was: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def main(folder: str | None) -> None:
-    """Write the lock anew; or, for a look at what differs, every registration as text."""
+    """Write the lock again; or, for a look at what differs, every registration as text."""
     if folder is None:
         FILE.write_text(json.dumps(packed(record()), indent=0) + "\n")
         return

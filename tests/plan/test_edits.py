@@ -237,7 +237,7 @@ LAB = [
         {},
         {"etcd.backup": {"keep": 5}},
         [*stamped("etcd", MASTERS), *GATE],
-        id="the schedule of backups touches members alone, and is no reason for a snapshot",
+        id="the schedule of backups touches members alone, and is not a reason for a snapshot",
     ),
     pytest.param(
         {},
@@ -249,7 +249,7 @@ LAB = [
         with_store(),
         with_store(prefix="elsewhere"),
         [*stamped("etcd", MASTERS), *GATE],
-        id="another place in the object store is no reason for a snapshot",
+        id="another place in the object store is not a reason for a snapshot",
     ),
     pytest.param(
         {},
@@ -422,7 +422,7 @@ def test_adopted_worker_taken_out_is_released_and_touches_no_other(stacks: Stack
 
 
 def test_another_ssh_user_runs_nothing_again_with_values_of_the_first_day(stacks: Stacks) -> None:
-    """Commands whose values are kept for ever must not meet newer scripts (the preflight may)."""
+    """Commands whose values are kept forever must not meet newer scripts (the preflight may)."""
     before, after = adopted(), adopted({"machines.ssh.user": "ops"})
     engine, _ = stacks.settled(before)
     first = engine.up(after)

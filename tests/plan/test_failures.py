@@ -1,4 +1,4 @@
-"""A run that breaks off, and what the next one does: retry, revert, go on."""
+"""A run that was interrupted, and what the next one does: retry, revert, go on."""
 
 from __future__ import annotations
 

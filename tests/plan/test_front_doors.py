@@ -27,10 +27,10 @@ def test_holders_come_after_the_list_of_nodes_and_before_the_gate(stacks: Stacks
 
 def test_who_exists_hears_of_one_made_anew_before_that_one_can_hold_it(stacks: Stacks) -> None:
     engine, _ = stacks.settled(lab(VIP))
-    anew = lab({**VIP, "nodes": {"master-1": {"generation": 2}}})
-    graph = Graph(engine.up(anew))
+    again = lab({**VIP, "nodes": {"master-1": {"generation": 2}}})
+    graph = Graph(engine.up(again))
     assert {"dev-master-2-vip", "dev-master-3-vip"} <= graph.before("dev-master-1-vip")
-    assert_exactly(engine.up(anew), [])
+    assert_exactly(engine.up(again), [])
 
 
 def test_who_leaves_is_no_node_any_more_before_the_others_forget_it(stacks: Stacks) -> None:

@@ -33,14 +33,14 @@ CONFIGS = {
 
 @pytest.fixture(scope="module")
 def grown(stacks: Stacks) -> Run:
-    """The graph of a cluster that lives: an up that has something to change on every node."""
+    """The graph of a cluster that lives: an update that has something to change on every node."""
     engine, _ = stacks.settled(lab())
     return engine.up(lab({"converge.generation": 2}))
 
 
 @pytest.fixture(params=CONFIGS)
 def born(request: pytest.FixtureRequest, stacks: Stacks) -> Run:
-    """The first up of each kind of stack."""
+    """The first update of each kind of stack."""
     return stacks.settled(CONFIGS[request.param])[1]
 
 

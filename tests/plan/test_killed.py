@@ -1,4 +1,4 @@
-"""The engine is killed at every step of an edit of the control plane; the next up goes on, or back, as if it had not been."""
+"""The engine is killed at every step of an edit of the control plane; the next update continues, or back, as if it had not been."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ EDITS = {
     "from one master to three": (of(1), of(1, 2, 3)),
     "the bootstrap master leaves": (of(1, 2, 3), of(2, 3)),
     "a dead master is taken out": (of(1, 2, 3), of(1, 2, 3, master_2={"state": "lost"})),
-    "the bootstrap master is made anew": (of(1, 2, 3), of(1, 2, 3, master_1={"generation": 2})),
+    "the bootstrap master is recreated": (of(1, 2, 3), of(1, 2, 3, master_1={"generation": 2})),
 }
 # Who was taken out first, because he is dead or another one now, is not brought back by an edit.
-GOING_FIRST = ("a dead master is taken out", "the bootstrap master is made anew")
+GOING_FIRST = ("a dead master is taken out", "the bootstrap master is recreated")
 
 
 @pytest.fixture(scope="module", params=EDITS)
@@ -60,7 +60,7 @@ def test_killed_at_every_step_the_next_up_ends_the_same(up: Up) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("up", [name for name in EDITS if name not in GOING_FIRST], indirect=True)
 def test_killed_when_somebody_has_joined_or_left_a_revert_goes_back(up: Up) -> None:
-    """Nothing but the list of nodes takes out who has joined, so it must run again wherever the edit broke off."""
+    """Nothing but the list of nodes takes out who has joined, so it must run again wherever the edit was interrupted."""
     wanted = end(up.before, asked=False)
     start = up.config_before
     for change in up.run.changes:

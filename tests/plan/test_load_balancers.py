@@ -21,7 +21,7 @@ MASTERS = ("master-1", "master-2", "master-3")
 EDGES = ("edge-1", "edge-2")
 GATE = ["! dev-acceptance-attempt", "~ dev-nodes", "~ dev-gate"]
 HOLDERS = ["! dev-vip-holders-attempt", "~ dev-vip-holders"]
-# Masters, which stand by for nothing any more, know whom they would let hear.
+# Masters, which run as standby for nothing any more, know whom they would let hear.
 TOLD = [*HOLDERS, *(f"~ dev-{node}-vip-peers" for node in MASTERS)]
 
 
@@ -116,7 +116,7 @@ def test_masters_stop_once_the_others_hear_them_and_stand_by(stacks: Stacks) -> 
             assert "dev-vip-holders" in graph.before(f"dev-{node}-vip")
             assert f"dev-{node}-vip" in graph.before(f"dev-{master}-vip")
     said = run.messages[-1]
-    assert "keepalived stops: load balancers stand by and take the VIP 10.92.0.5:8443" in said
+    assert "keepalived stops: load balancers run as standby and take the VIP 10.92.0.5:8443" in said
     assert "the VIP 10.92.0.5:8443 for about a second, while it moves to edge-1, edge-2" in said
     assert "is nobody's" not in said
     assert_exactly(engine.up(lab({**EDGE, **TLS})), [])
@@ -125,7 +125,7 @@ def test_masters_stop_once_the_others_hear_them_and_stand_by(stacks: Stacks) -> 
 def test_what_moves_it_to_a_pool_touches_no_worker_and_restarts_nothing(stacks: Stacks) -> None:
     changes = [
         *(line for node in EDGES for line in whole(node)),
-        # keepalived is no package of theirs any more, and its password none of their secrets.
+        # keepalived is not a package of theirs any more, and its password none of their secrets.
         *again(*MASTERS),
         *(f"~ dev-{node}-master-keys" for node in MASTERS),
         *stamped("master", MASTERS),
@@ -159,7 +159,7 @@ def test_a_pool_that_leaves_is_told_once_masters_stand_by(stacks: Stacks) -> Non
         assert f"dev-{master}-vip" in graph.before("dev-vip-holders")
     said = run.messages[-1]
     told = "is not listed any more, and gives up the VIP 10.92.0.5:8443 by the cluster's word"
-    assert said.index(told) < said.index("stand by for the VIP")
+    assert said.index(told) < said.index("run as standby for the VIP")
     assert_exactly(engine.up(lab(VIP)), [])
 
 
@@ -219,8 +219,8 @@ def test_maintenance_is_a_word_to_the_cluster_and_to_keepalived(stacks: Stacks) 
     assert_changes(stacks, lab(EDGE), lab(resting), [*HOLDERS, *stamped("vip", ["edge-2"]), *GATE])
     engine, _ = stacks.settled(lab(EDGE))
     run = engine.up(lab(resting))
-    assert "give up the VIP 10.92.0.5:8443 for maintenance, HAProxy goes on" in run.messages[-1]
-    assert "cordon for maintenance" not in run.messages[-1], "it is no Node"
+    assert "give up the VIP 10.92.0.5:8443 for maintenance, HAProxy continues" in run.messages[-1]
+    assert "cordon for maintenance" not in run.messages[-1], "it is not a Node"
 
 
 def test_a_decommissioned_one_is_told_before_it_is_stopped(stacks: Stacks) -> None:
@@ -289,12 +289,12 @@ def test_what_makes_no_sense_is_refused(edits: dict[str, object], path: str, sai
 
 def test_two_are_not_made_anew_at_once(stacks: Stacks) -> None:
     engine, _ = stacks.settled(lab(EDGE))
-    anew = {f"edge-{n}": {"generation": 2} for n in (1, 2)}
-    with pytest.raises(RunError, match="edge-1, edge-2 would be made anew at once; raise one"):
-        engine.up(lab({**EDGE, "nodes": anew}))
+    again = {f"edge-{n}": {"generation": 2} for n in (1, 2)}
+    with pytest.raises(RunError, match="edge-1, edge-2 would be recreated at once; raise one"):
+        engine.up(lab({**EDGE, "nodes": again}))
 
 
 def test_the_last_one_leaves_with_its_pool(stacks: Stacks) -> None:
-    """So that a count with a digit too few is no move to the masters."""
+    """So that a count with a digit too few is not a move to the masters."""
     found = dict(problems(lab({**EDGE, "pools.edge.count": 0})))
     assert "take the pool out and masters hold it" in found["pools.edge"]

@@ -14,7 +14,7 @@ def state(name: str, said: str) -> dict[str, object]:
     return {f"nodes/{name}": {"state": said}}
 
 
-def anew(name: str, generation: int = 2) -> dict[str, object]:
+def rebuilt(name: str, generation: int = 2) -> dict[str, object]:
     return {f"nodes/{name}": {"generation": generation}}
 
 
@@ -69,7 +69,7 @@ def test_a_machine_lost_before_it_had_joined_gets_nothing_either(stacks: Stacks)
 
 
 def test_what_is_dead_or_made_anew_goes_before_everything_else(stacks: Stacks) -> None:
-    run = edit(stacks, lab(), lab(state("master-2", "lost") | anew("worker-1")))
+    run = edit(stacks, lab(), lab(state("master-2", "lost") | rebuilt("worker-1")))
     stdin = run.named("dev-retire").text("stdin")
     assert "INCARNATIONS='master-2=1:lost worker-1=2:active'" in stdin
     assert "GOING_MEMBERS=master-2=10.92.0.12" in stdin
@@ -88,8 +88,8 @@ def test_what_is_dead_or_made_anew_goes_before_everything_else(stacks: Stacks) -
 
 
 def test_those_that_stay_do_it(stacks: Stacks) -> None:
-    """The first master made anew: another one takes it out."""
-    run = edit(stacks, lab(), lab(anew("master-1")))
+    """The first master recreated: another one takes it out."""
+    run = edit(stacks, lab(), lab(rebuilt("master-1")))
     assert "NODE=master-2" in run.named("dev-retire").text("stdin")
     assert "NODE=master-1" in run.named("dev-nodes").text("stdin")
 

@@ -88,7 +88,7 @@ def test_nothing_that_asks_etcd_or_the_api_comes_before_the_leafs(
 def test_a_node_that_is_lost_a_second_time_is_taken_out_again(stacks: Stacks) -> None:
     engine, _ = stacks.settled(lab())
     up(engine, lab(LOST), "dev-gate")
-    engine.up(lab({"converge.generation": 2}))  # taken back; the member has joined anew
+    engine.up(lab({"converge.generation": 2}))  # taken back; the member has joined again
     assert "~ dev-retire" in names(engine.up(lab({**LOST, "converge.generation": 2})))
 
 

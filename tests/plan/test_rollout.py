@@ -119,7 +119,7 @@ def test_nodes_are_told_by_the_first_gate_how_to_drain(stacks: Stacks) -> None:
 
 
 def failed_in_second_wave(stacks: Stacks) -> Engine:
-    """A stack in which a change of all workers broke off after the first wave; those of the second may be done or not."""
+    """A stack in which a change of all workers was interrupted after the first wave; those of the second may be done or not."""
     engine, _ = stacks.settled(of())
     with pytest.raises(RunError):
         engine.up(

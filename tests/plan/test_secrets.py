@@ -84,7 +84,7 @@ def secrets_of(run: Run) -> set[str]:
 
 
 def shown(resource: Resource) -> str:
-    """Everything of a resource that state, preview and log hold in clear."""
+    """Everything of a resource that state, preview and log hold in plain text."""
     return "\n".join([resource.name, *words(dict(resource.inputs)), *words(dict(resource.outputs))])
 
 

@@ -1,7 +1,7 @@
 """The program registers what it did: URNs, inputs, what waits for what, and every other option.
 
 A stack is its URNs and inputs: where one changes without being meant to, an `up` runs phases again on clusters that live,
-or makes something anew. Where it is meant, `python -m tests.plan.state_lock` writes the lock anew, and the commit says
+or recreates something. Where it is meant, `python -m tests.plan.state_lock` writes the lock again, and the commit says
 what the next `up` of a cluster will do. `python -m tests.plan.state_lock FOLDER` writes every registration as text: made
 by two commits, a diff of both folders shows what the digests only name.
 """

@@ -98,7 +98,7 @@ def test_on_aws_the_bastion_alone_may_speak_with_ssm_and_nobody_comes_in(stacks:
     assert not [r.name for r in rules if r.inputs.get("cidrIpv4")]
     group = run.named("prod-bastion-doors").id
     assert not [r.name for r in rules if r.text("securityGroupId") == group]
-    # In a subnet with a way out through NAT, where the agent begins; the others have none.
+    # In a subnet with a fix through NAT, where the agent begins; the others have none.
     assert bastion.text("subnetId") == run.named("prod-subnet-eu-central-1a").id
     assert bastion.text("privateIp") == "10.20.0.4"
     made = yaml.safe_load(user_data(bastion))

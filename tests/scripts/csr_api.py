@@ -84,7 +84,7 @@ class CsrApi:
         code = (
             f"source {self.shell.folder}/approve.sh\nAPPROVER_API=https://127.0.0.1:{self._server.server_port}\n"
             f"APPROVER_RUN={self.shell.folder}/run\n{more}\n"
-            'left="" more=0; set +e; round; status=$?; echo "left=$left"; exit $status'
+            'left="" more=0; set +e; approve_pending; status=$?; echo "left=$left"; exit $status'
         )
         installed(self.shell)
         return self.shell.run(code, fails=fails)

@@ -1,4 +1,4 @@
-"""A machine of ours as a tree of files and a list of what runs, for phases that take both away."""
+"""A machine of kube-ha as a tree of files and a list of what runs, for phases that take both away."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class NodeApi:
         grace_s: int = 30,
         ending: bool = False,
     ) -> None:
-        """One more pod; `ending`: it was evicted before, and takes for ever to end."""
+        """One more pod; `ending`: it was evicted before, and takes forever to end."""
         mirror = {"annotations": {"kubernetes.io/config.mirror": "x"}} if static else {}
         metadata = {
             "name": name,
@@ -173,7 +173,7 @@ class NodeApi:
         return [word for call in self.shell.calls if (word := _word(call))]
 
     def evictions(self) -> list[dict[str, object]]:
-        """Bodies of the evictions that were no dry runs."""
+        """Bodies of the evictions that were not dry runs."""
         calls = [call for call in self.shell.calls if call.split()[1].endswith("/eviction")]
         return [json.loads(call.split(" ", 2)[2]) for call in calls]
 

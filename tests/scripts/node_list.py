@@ -9,7 +9,7 @@ TOLD = ("applied", "ready", "begun", "failed")
 
 
 def one(name: str, **written: str) -> dict[str, object]:
-    """A Node; what is written by name: ready, cordoned, kubelet, runtime, machine, address; all else is an annotation of ours."""
+    """A Node; what is written by name: ready, cordoned, kubelet, runtime, machine, address; all else is an annotation of kube-ha."""
     annotations = {f"kube-ha.io/{key}": text for key, text in written.items() if text}
     for key in ("ready", "cordoned", "kubelet", "runtime", "machine", "address"):
         annotations.pop(f"kube-ha.io/{key}", None)

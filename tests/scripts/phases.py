@@ -37,7 +37,7 @@ class Phases:
 
     @classmethod
     def start(cls, folder: Path, masters: int, workers: int) -> Phases:
-        """Start the machines side by side, and record the program that adopts them."""
+        """Start the machines in parallel, and record the program that adopts them."""
         machines = Machines(LAB, SUBNET, folder)
         machines.start_lab()
         hosts = {
@@ -127,8 +127,8 @@ class Phases:
         resource = self.program.named(f"{LAB}-{name}")
         # Without sudo, which is what the connection's user needs it for.
         command = resource.text(verb).removeprefix("sudo -n ")
-        anew = f"INCARNATION={incarnation}\n" if incarnation > 1 else ""
-        return self._start(_node(name), command, anew + resource.text("stdin"), hook=hook)
+        again = f"INCARNATION={incarnation}\n" if incarnation > 1 else ""
+        return self._start(_node(name), command, again + resource.text("stdin"), hook=hook)
 
     def _start(
         self, node: str, command: str, stdin: str, *, hook: str = ""

@@ -1,4 +1,4 @@
-"""A folder with a stack of adopted machines in git, and an engine that says what lies in files there."""
+"""A folder with a stack of adopted machines in git, and an engine that says what is in files there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.configs import adopted, planned
 
 ROOT = Path(__file__).parents[2]
 
-# Says what lies in `stack`, `diff`, `problems` and `events`; each run is a line in `calls`, and `pid`
+# Says what is in `stack`, `diff`, `problems` and `events`; each run is a line in `calls`, and `pid`
 # is that of the last one. As the real one, it writes a salt into a stack file that has none.
 PULUMI = r"""#!/bin/bash
 printf '%s\n' "$*" >>calls

@@ -140,7 +140,7 @@ def _parsed(text: bytes) -> dict[str, object]:
 
 
 def _of_image(name: str, into: Path) -> str:
-    """A program as it lies in its image in the bundle that set-up made."""
+    """A program as it is in its image in the bundle that set-up made."""
     store = _BUNDLE / "registry/docker/registry/v2"
 
     def blob(digest: object) -> Path:

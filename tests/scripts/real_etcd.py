@@ -317,7 +317,7 @@ def _flags(member: Member) -> dict[str, str]:
 
 
 def programs(folder: Path) -> Path:
-    """etcd as it lies in the bundle that set-up made."""
+    """etcd as it is in the bundle that set-up made."""
     (archive,) = (_BUNDLE / "files/github.com/etcd-io/etcd").rglob("etcd-*-linux-*.tar.gz")
     with tarfile.open(archive) as tar:
         tar.extractall(folder / "programs", filter="data")

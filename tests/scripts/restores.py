@@ -31,7 +31,7 @@ become_member "$PKI/etcd.env"
 
 @dataclasses.dataclass
 class Lab:
-    """A stack whose machines are members, and a way there that is no SSH."""
+    """A stack whose machines are members, and a way there that is not an SSH."""
 
     members: Members
     stack: Stack

@@ -52,7 +52,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
 
 
 def in_force(api: RealApi) -> None:
-    """API servers read policies anew within a second or two: each of them refuses something now."""
+    """API servers read policies again within a second or two: each of them refuses something now."""
     probes: list[Question] = [
         ("worker-1", "PATCH", f"{NODES}/worker-1", saying(drain="x")),
         ("bob", "POST", MAPS, {"metadata": {"name": "kube-ha-x"}}),

@@ -139,15 +139,15 @@ def test_names_beside_the_wanted_ones_are_not_hidden_by_another_extension(shell:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"user": "admin"}, "asked for by somebody who is no node"),
-        ({"user": "system:node:"}, "asked for by somebody who is no node"),
-        ({"group": "-"}, "asked for by somebody who is no node"),
+        ({"user": "admin"}, "asked for by somebody who is not a node"),
+        ({"user": "system:node:"}, "asked for by somebody who is not a node"),
+        ({"group": "-"}, "asked for by somebody who is not a node"),
         ({"user": "system:node:worker-10"}, "asks for other names than worker-10 and 10.92.0.110"),
         ({"user": "system:node:worker-9"}, "the stack's config has no such node in the cluster"),
         ({"usages": "client auth,digital signature,server auth"}, "for another use than serving"),
         ({"usages": "client auth,digital signature"}, "for another use than serving"),
         ({"usages": "-"}, "for another use than serving"),
-        ({"user": "-", "group": "-"}, "asked for by somebody who is no node"),
+        ({"user": "-", "group": "-"}, "asked for by somebody who is not a node"),
         (
             {"user": "system:bootstrap:abcdef", "group": "joiners"},
             "asked for by somebody who is no",

@@ -86,7 +86,7 @@ def test_short_of_room_nothing_is_written_and_the_last_one_stays(small: Members)
     assert len(small[1].backups) == 1
 
 
-@pytest.mark.parametrize("point", ["take", "encrypt", "seal", "copy_off"])
+@pytest.mark.parametrize("point", ["take_snapshot", "encrypt", "seal", "copy_off"])
 def test_what_a_run_leaves_that_fails_or_is_killed_goes(small: Members, point: str) -> None:
     code = f'eval "real_$(declare -f {point})"; {point}() {{ real_{point} "$@"; %s; }}; main'
     out = save(small, fails=True, code=code % "die broken", REASON="manual")

@@ -1,4 +1,4 @@
-"""A node that was away, or died while it joined, ends well when its phases run again."""
+"""A node that was unavailable, or died while it joined, ends well when its phases run again."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def github(tmp_path: Path) -> GitHub:
 
 
 def outside_of_code(body: str) -> str:
-    """What a reader sees as Markdown; the rest stands in code blocks. Asserts that each is closed."""
+    """What a reader sees as Markdown; the rest is in code blocks. Asserts that each is closed."""
     fence, lines = "", []
     for line in body.splitlines():
         marks = line[: len(line) - len(line.lstrip("`"))]
@@ -275,7 +275,7 @@ def test_without_a_report_the_old_one_does_not_stay(github: GitHub) -> None:
     for file in github.report.iterdir():
         file.unlink()
     github.post()
-    assert "the preview broke off before it could tell anything" in github.body
+    assert "the preview was interrupted before it could tell anything" in github.body
     assert "will change" not in github.body
     assert "https://github.com/o/r/actions/runs/1" in github.body
 
@@ -304,10 +304,10 @@ def test_only_posting_needs_github(github: GitHub) -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("post", 'x") | .id, ("', "report", "7"), "is no name of a stack"),
-        (("post", "prod", "report", "7/../8"), "is no number of a pull request"),
+        (("post", 'x") | .id, ("', "report", "7"), "is not a name of a stack"),
+        (("post", "prod", "report", "7/../8"), "is not a number of a pull request"),
         (("edit", "prod", "report"), "unknown verb 'edit'"),
-        ((), "is no name of a stack"),
+        ((), "is not a name of a stack"),
     ],
 )
 def test_what_it_cannot_use_is_refused(github: GitHub, words: tuple[str, ...], reason: str) -> None:

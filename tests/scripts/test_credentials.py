@@ -113,7 +113,7 @@ def test_what_the_old_certificate_asked_for_is_nobodys(cluster: Cluster) -> None
     # By the token of now, of another name.
     cluster.signed(certificate("system:node:worker-3")[0])
     cluster.signed(certificate(group="system:masters")[0])
-    # What was not signed is no certificate.
+    # What was not signed is not a certificate.
     cluster.signed(None)
     assert cluster.run() == ""
     assert cluster.known == {}

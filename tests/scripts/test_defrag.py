@@ -1,4 +1,4 @@
-"""Real etcd members that are out of space: who goes on working, and how the space comes back."""
+"""Real etcd members that are out of space: who keeps working, and how the space comes back."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ def test_out_of_space_members_answer_and_what_repairs_goes_on(full: Members) -> 
     assert "make defrag" in out
     assert len(full[1].backups) == 1
     # A restart for a higher quota has its quorum, and a dead member can be taken out.
-    heir = full[1].run("etcd-member", f"{HERE} etcd_heir", MEMBERS=full.words).strip()
+    heir = full[1].run("etcd-member", f"{HERE} etcd_successor", MEMBERS=full.words).strip()
     assert heir in {full[2].address, full[3].address}
     full[3].kill()
     rows = full.answer(full[1], "member", "list", "-w", "simple").splitlines()
     id_ = next(row.split(", ")[0] for row in rows if ", master-3, " in row)
     endpoints = f"https://{full[1].address}:2379"
-    code = f"{HERE} quorum_without {id_} master-3; removed {id_}"
+    code = f"{HERE} quorum_without {id_} master-3; member_removed {id_}"
     full[1].run("retire", code, ETCD_ENDPOINTS=endpoints, MEMBERS=full.words)
     left = full.answer(full[1], "member", "list", "-w", "simple")
     assert "master-3" not in left

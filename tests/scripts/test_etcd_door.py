@@ -91,6 +91,6 @@ def test_a_program_needs_to_know_no_member(door: Door) -> None:
     left = [m for m in door.members.all.values() if (m.shell.folder / "pid").exists()]
     assert len(left) == 2
     assert door.members.get(left[0], "a") == "2"
-    # Once HAProxy has noticed, every connection is led to one of the others.
+    # Once HAProxy has noticed, every connection is sent to one of the others.
     time.sleep(5)
     assert [door.etcdctl("get", "a").returncode for _ in range(6)] == [0] * 6

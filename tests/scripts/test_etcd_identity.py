@@ -112,7 +112,7 @@ def test_an_impostor_counts_for_nobody_and_its_phase_brings_it_back(
         members.put(first, {"/kube-ha/cluster": MARK})
         members.put(false, {"/kube-ha/cluster": MARK})
     assert serves(members, false)
-    assert "only 1 of the other 2" in run(members, first, "etcd_heir", fails=True)
+    assert "only 1 of the other 2" in run(members, first, "etcd_successor", fails=True)
     # Who joins does not join it, though it is asked first.
     third = members[3]
     lose_data(third)
@@ -137,7 +137,7 @@ def test_the_phase_on_an_impostor_joins_it_to_the_others(members: Members) -> No
     # Its API server ended with the false etcd; the phase brings it back at its end.
     assert not (false.shell.root / MANIFEST).exists()
     assert "pkill -KILL -x kube-apiserver" in false.shell.calls
-    run(members, false, "ready() { :; }; steady() { :; }; recall_api_server; bring_back")
+    run(members, false, "api_server_ready() { :; }; steady() { :; }; recall_api_server; bring_back")
     assert (false.shell.root / MANIFEST).read_text() == LOCAL
     assert (false.shell.state / "etcd.cluster").read_text().split() == [
         members.cluster_id(first),

@@ -111,7 +111,7 @@ def test_an_entry_that_this_machine_did_not_add_is_made_anew(
     shell: Shell, mark: str | None
 ) -> None:
     """A machine rebuilt blank. Its member may have begun a log before it had told its name; an etcd
-    that starts again without it panics ("tocommit(306) is out of range"), for ever.
+    that starts again without it panics ("tocommit(306) is out of range"), forever.
     """
     members(shell, *HALF_JOINED)
     if mark:
@@ -199,7 +199,7 @@ def test_founding_makes_a_cluster_of_one(shell: Shell) -> None:
 
 
 def test_a_machine_that_was_a_member_founds_nothing_whatever_it_is_told(shell: Shell) -> None:
-    """The command that founds lies in the state for ever, and an engine may run it again."""
+    """The command that founds is in the state forever, and an engine may run it again."""
     shell.state.mkdir(parents=True)
     (shell.state / "etcd.cluster").write_text("4711 1\n")
     values = {**VALUES, "BOOTSTRAP": "1"}
@@ -302,7 +302,7 @@ ASIDE = """
 others_serve() { :; }
 nothing_on() { echo "closed $1" >>"$PWD/calls"; }
 api_server_ended() { echo "ended" >>"$PWD/calls"; }
-ready() { :; }
+api_server_ready() { :; }
 steady() { echo "steady" >>"$PWD/calls"; }
 """
 
@@ -421,12 +421,12 @@ def test_a_member_that_is_in_forgets_the_list_by_which_it_joined(shell: Shell) -
 def test_a_text_that_may_found_a_cluster_founds_none_when_its_time_is_over(
     shell: Shell, until: int | None, *, founds: bool
 ) -> None:
-    """It lies in the state for ever, and whatever makes it run again must not make a second cluster."""
+    """It is in the state forever, and whatever makes it run again must not make a second cluster."""
     values = {**VALUES, "BOOTSTRAP": "1", "MEMBERS": f"master-1={ME}"}
     if until is not None:
         values["BOOTSTRAP_UNTIL"] = str(int(time.time()) + until)
     out = shell.run(f"{FILES}; found_cluster", phase="etcd-member", values=values, fails=not founds)
-    assert ("founding the etcd cluster" in out) == founds
+    assert ("bootstrapping the etcd cluster" in out) == founds
     if not founds:
         assert "a new, empty cluster is never made" in out
 

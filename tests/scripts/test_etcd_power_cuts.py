@@ -34,7 +34,7 @@ CUTS = {
 
 @pytest.mark.parametrize("cut", CUTS)
 def test_power_cut_between_setting_data_aside_and_joining(members: Members, cut: str) -> None:
-    """Wherever: at the boot after it no etcd serves but the cluster's, and the phase goes on."""
+    """Wherever: at the boot after it no etcd serves but the cluster's, and the phase continues."""
     begin(members, proved=False)
     first, false = members[1], members[2]
     impostor(members, false)

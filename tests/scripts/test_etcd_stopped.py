@@ -101,7 +101,7 @@ def test_it_is_back_once_the_machine_is_a_member_again(shell: Shell) -> None:
     aside.parent.mkdir(parents=True)
     aside.write_text(LOCAL)
     values = {"ADDRESS": "10.0.0.1", "MEMBERS": "", "ARCH_DIR": "etcd-v3.6.0-linux-amd64"}
-    code = "ready() { :; }; steady() { :; }; recall_api_server; bring_back"
+    code = "api_server_ready() { :; }; steady() { :; }; recall_api_server; bring_back"
     shell.run(code, phase="etcd-member", values=values)
     assert (shell.root / MANIFEST).read_text() == LOCAL
     assert not list((shell.folder / "home").glob("aside*"))

@@ -87,7 +87,7 @@ def _asked(
 
 
 def until(api: RealApi, by: str | None, *, taken: bool) -> None:
-    """API servers read policies and what they ask anew within a second or two."""
+    """API servers read policies and what they ask again within a second or two."""
     end = time.monotonic() + 30
     while (_own_node(api, by)[0] == 200) != taken:
         assert time.monotonic() < end, _own_node(api, by)

@@ -101,7 +101,7 @@ def test_what_lies_there_is_listed_and_fetched_by_name(
     assert backup.main(words) == 0
     assert (tmp_path / "there" / NAMES[0]).read_bytes() == text_of(NAMES[0])
     assert backup.main(["prod", "--snapshot", "store:none.db"]) == 1
-    assert "is no name of a snapshot" in capsys.readouterr().err
+    assert "is not a name of a snapshot" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("known")
@@ -112,7 +112,7 @@ def test_a_restore_by_name_refuses_what_is_no_snapshot_and_touches_nothing(
     assert restore.main(["prod", "--snapshot", "store:latest"]) == 1
     said = capsys.readouterr()
     assert f"{NAMES[2]} is brought to .local/backups/prod" in said.out
-    assert "is no snapshot of etcd" in said.err
+    assert "is not a snapshot of etcd" in said.err
 
 
 def test_a_stack_without_a_store_says_so(

@@ -213,7 +213,7 @@ def test_a_name_that_only_the_network_knows_leads_to_masters_alone(shell: Shell)
     assert shell.calls == ["getent ahostsv4 api.k8s.internal"]
     shell.stub("getent", f"printf '{listed}10.20.0.13 STREAM\n'")
     out = shell.run(ONCE, phase="gate", values=NAMED, fails=True)
-    assert "api.k8s.internal leading to 10.20.0.11 10.20.0.12: it leads to 10.20.0.13 too" in out
+    assert "api.k8s.internal pointing to 10.20.0.11 10.20.0.12: it points to 10.20.0.13 too" in out
     shell.stub("getent", "exit 2")
     out = shell.run(ONCE, phase="gate", values=NAMED, fails=True)
     assert "no address of it is known on master-1" in out

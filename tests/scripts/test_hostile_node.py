@@ -155,7 +155,7 @@ def test_the_list_of_nodes_touches_nobody_but_who_leaves(shell: Shell, text: str
 def test_a_gate_between_waves_tells_of_it_alone(shell: Shell, text: str) -> None:
     api(shell, text)
     values = {**WAVE_VALUES, "WANTED": "", "NODES": f"worker {WANTED} worker-[1-2]", "LATER": ""}
-    said = shell.run('standing "$NODES"', phase="wave", values=values)
+    said = shell.run('unfinished_nodes "$NODES"', phase="wave", values=values)
     safe(shell, said)
     assert "worker-1" not in said
     ended = {**values, "STALL_S": "0", "IDLE_S": "0"}
@@ -219,7 +219,7 @@ def test_the_probe_tells_a_row_a_node(shell: Shell, text: str) -> None:
     api(shell, text)
     (shell.state / "kept").parent.mkdir(parents=True, exist_ok=True)
     (shell.state / "owner").write_text(text[:9000].replace("\0", ""))
-    said = shell.run("ASK=cluster; say owner \"$(held $STATE/owner)\"; main", phase="probe")  # fmt: skip
+    said = shell.run("ASK=cluster; say owner \"$(content_of $STATE/owner)\"; main", phase="probe")  # fmt: skip
     assert not (shell.folder / "executed").exists()
     rows = [line.split("\t") for line in said.splitlines()]
     assert sorted(row[1] for row in rows if row[0] == "node") == sorted([*OTHERS, MINE])
@@ -278,7 +278,7 @@ def test_nobody_reads_nodes_but_the_reader() -> None:
 
 _READ = re.compile(r"\bread (?:-\S+ )*((?:[a-z_]+ ?)+)")
 _ARITHMETIC = re.compile(r"\(\((.*?)\)\)")
-# What these print is a number, whoever asks; all else is checked where it is read, or is no number of others.
+# What these print is a number, whoever asks; all else is checked where it is read, or is not a number of others.
 _NUMBERS = re.compile(
     r"\$\((?:wc -[lw]|count_of|incarnation|date \+%s|grep -c|minute_of_week|healthy_count|other_ready_masters|known_masters|under_other_keys)"
 )
@@ -299,7 +299,7 @@ KNOWN_NUMBERS = {
 
 
 def test_arithmetic_takes_no_word_that_was_read_without_a_look_at_it() -> None:
-    """bash evaluates the value of a variable there, and executes what stands in a subscript of it."""
+    """bash evaluates the value of a variable there, and executes what is in a subscript of it."""
     found = []
     for name, text in functions():
         read = {word for match in _READ.finditer(text) for word in match[1].split()} - {"_"}

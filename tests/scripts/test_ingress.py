@@ -20,7 +20,7 @@ UP = (
 
 @pytest.fixture
 def master(shell: Shell) -> Shell:
-    """Certificates lie there, and one of a host that has left the config."""
+    """Certificates are there, and one of a host that has left the config."""
     folder = shell.root / "etc/kube-ha/ingress"
     folder.mkdir(parents=True)
     for name in ("own", "given-1", "given-2"):

@@ -1,4 +1,4 @@
-"""keepalived itself, as it lies in the machine image, takes every configuration that is made, and no rubbish."""
+"""keepalived itself, as it is in the machine image, takes every configuration that is made, and no rubbish."""
 
 from __future__ import annotations
 

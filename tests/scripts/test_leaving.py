@@ -99,7 +99,7 @@ def test_what_cannot_be_ended_is_told_and_nothing_is_removed(machine: Machine) -
     machine.shell.stub("pgrep", "echo 77 kube-scheduler")
     code = 'wait_for() { "${@:3}" || die "$2: $("${@:3}")"; }; main'
     out = machine.shell.run(code, phase="leave", fails=True)
-    assert "everything of ours ended: 77 kube-scheduler" in out
+    assert "everything of kube-ha ended: 77 kube-scheduler" in out
     assert "do: reboot the machine" in out
     assert {"root/etc/kubernetes/pki/ca.key", "home/state/owner"} <= machine.files
 
@@ -108,9 +108,9 @@ def test_what_cannot_be_ended_is_told_and_nothing_is_removed(machine: Machine) -
 def test_a_port_that_is_still_open_is_not_quiet(machine: Machine, port: str) -> None:
     machine.shell.stub("pgrep")
     machine.shell.stub("ss", f"[[ $2 != *{port} ]] || echo LISTEN pid=9")
-    assert "LISTEN pid=9" in machine.shell.run("quiet || true", phase="leave")
+    assert "LISTEN pid=9" in machine.shell.run("nothing_runs || true", phase="leave")
     machine.shell.stub("ss")
-    machine.shell.run("quiet", phase="leave")
+    machine.shell.run("nothing_runs", phase="leave")
 
 
 def test_containers_are_ended_by_their_cgroups_without_containerd(machine: Machine) -> None:
@@ -269,7 +269,7 @@ def test_a_newer_incarnation_is_refused(machine: Machine, phase: str) -> None:
     (machine.shell.state / "incarnation").write_text("3\n")
     out = machine.shell.run("main", phase=phase, values={"INCARNATION": "2"}, fails=True)
     assert "this machine is incarnation 3 of master-1, the config wants 2" in out
-    assert "set nodes.master-1.generation to 3, or to 4 to make it anew" in out
+    assert "set nodes.master-1.generation to 3, or to 4 to recreate it" in out
 
 
 @pytest.mark.parametrize("what", ["wipe", "leave", "keep", "decommission"])

@@ -166,24 +166,26 @@ def test_a_kubelet_that_kubeadm_has_just_started_is_not_started_again(shell: She
     code = (
         'kubelet_files() { printf "%s\n" "$PWD/config"; }; settle_kubelet; echo "changes=$changes"'
     )
-    shell.run(f"{code}; rm $STATE/kubelet.service.sum; kubelet_started")
+    shell.run(f"{code}; rm $STATE/kubelet.service.sum; kubelet_started", phase="kubelet")
     shell.forget()
-    assert "changes=0" in shell.run(code)
+    assert "changes=0" in shell.run(code, phase="kubelet")
     assert "systemctl restart kubelet.service" not in shell.calls
     (shell.folder / "config").write_text("b")
-    shell.run(code)
+    shell.run(code, phase="kubelet")
     assert "systemctl restart kubelet.service" in shell.calls
 
 
 @pytest.mark.parametrize("step", ["settle_kubelet", "kubelet_started"])
 def test_what_kubeadm_writes_for_a_kubelet_is_for_root_alone(shell: Shell, step: str) -> None:
-    """kubeadm makes its files anew for everybody to read; whatever step follows closes them."""
+    """kubeadm recreates its files for everybody to read; whatever step follows closes them."""
     shell.stub("systemctl")
     folder = shell.root / "var/lib/kubelet"
     folder.mkdir(parents=True)
     for name in ("config.yaml", "kubeadm-flags.env"):
         (folder / name).touch(mode=0o644)
-    shell.run(f'kubelet_files() {{ printf "%s\n" "$PWD/config"; }}; touch config; {step}')
+    shell.run(
+        f'kubelet_files() {{ printf "%s\n" "$PWD/config"; }}; touch config; {step}', phase="kubelet"
+    )
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
 
 
@@ -194,13 +196,17 @@ CURL = 'while [[ $1 != -o ]]; do shift; done; printf %s artefact >"$2"'
 
 def test_fetch_verifies_what_it_gets(shell: Shell) -> None:
     shell.stub("curl", CURL)
-    shell.run(f'fetch http://mirror/thing {SUM} "$PWD/a/thing"')
+    shell.run(f'fetch http://mirror/thing {SUM} "$PWD/a/thing"', phase="downloads")
     assert (shell.folder / "a/thing").read_bytes() == CONTENT
 
 
 def test_fetch_refuses_another_content(shell: Shell) -> None:
     shell.stub("curl", CURL)
-    out = shell.run(f'fetch http://mirror/thing {"0" * 64} "$PWD/thing"; echo used', fails=True)
+    out = shell.run(
+        f'fetch http://mirror/thing {"0" * 64} "$PWD/thing"; echo used',
+        fails=True,
+        phase="downloads",
+    )
     assert f"http://mirror/thing has sha256 {SUM}, wanted {'0' * 64}" in out
     assert "used" not in out
     assert not (shell.folder / "thing").exists()
@@ -208,7 +214,9 @@ def test_fetch_refuses_another_content(shell: Shell) -> None:
 
 def test_fetch_names_the_address_that_does_not_answer(shell: Shell) -> None:
     shell.stub("curl", 'echo "could not resolve" >&2; exit 6')
-    out = shell.run(f'fetch http://mirror/thing {SUM} "$PWD/thing"; echo used', fails=True)
+    out = shell.run(
+        f'fetch http://mirror/thing {SUM} "$PWD/thing"; echo used', fails=True, phase="downloads"
+    )
     assert "cannot download http://mirror/thing: could not resolve" in out
     assert "reaches that address" in out
     assert "used" not in out
@@ -216,7 +224,9 @@ def test_fetch_names_the_address_that_does_not_answer(shell: Shell) -> None:
 
 def test_fetch_names_the_disk_that_is_full(shell: Shell) -> None:
     shell.stub("curl", 'echo "(23) Failure writing output" >&2; exit 23')
-    out = shell.run('fetch http://mirror/thing 00 "$PWD/a/thing"; echo used', fails=True)
+    out = shell.run(
+        'fetch http://mirror/thing 00 "$PWD/a/thing"; echo used', fails=True, phase="downloads"
+    )
     assert "cannot download http://mirror/thing: (23) Failure writing output" in out
     assert f"do: make room in {shell.folder}/a (" in out
     assert "used" not in out
@@ -228,13 +238,13 @@ def test_fetch_names_the_disk_that_is_full(shell: Shell) -> None:
 def test_without_a_mirror_the_published_sum_counts(shell: Shell, published: str) -> None:
     body = f"[[ $* == */sums* ]] && {{ printf '%s\\n' '{published}'; exit; }}\n{CURL}"
     shell.stub("curl", body)
-    shell.run('fetch http://up/thing published:http://up/sums "$PWD/thing"')
+    shell.run('fetch http://up/thing published:http://up/sums "$PWD/thing"', phase="downloads")
     assert (shell.folder / "thing").read_bytes() == CONTENT
 
 
 def test_an_error_within_a_substitution_is_told_once_and_in_full(shell: Shell) -> None:
-    out = shell.run('path=$(die "the reason" "the way out"); echo "used $path"', fails=True)
-    assert out == "ERROR master-1: the reason\n  do: the way out\n"
+    out = shell.run('path=$(die "the reason" "the fix"); echo "used $path"', fails=True)
+    assert out == "ERROR master-1: the reason\n  do: the fix\n"
 
 
 def test_a_failure_within_a_substitution_stops_the_phase(shell: Shell) -> None:
@@ -246,11 +256,11 @@ def test_a_failure_within_a_substitution_stops_the_phase(shell: Shell) -> None:
 def test_a_binary_is_installed_once(shell: Shell) -> None:
     shell.stub("curl", CURL)
     code = f'install_binary thing http://mirror/thing {SUM} "$PWD/thing"; echo "changes=$changes"'
-    assert "changes=0" not in shell.run(code)
+    assert "changes=0" not in shell.run(code, phase="downloads")
     assert (shell.folder / "thing").read_bytes() == CONTENT
     assert os.access(shell.folder / "thing", os.X_OK)
     shell.forget()
-    assert "changes=0" in shell.run(code)
+    assert "changes=0" in shell.run(code, phase="downloads")
     assert shell.calls == []
 
 
@@ -259,23 +269,23 @@ BINARY = f'install_binary thing http://mirror/thing {SUM} "$PWD/thing"; echo "ch
 
 def test_a_binary_swapped_by_hand_is_installed_again_and_its_unit_restarts(shell: Shell) -> None:
     shell.stub("curl", CURL)
-    shell.run(BINARY)
+    shell.run(BINARY, phase="downloads")
     (shell.state / "thing.service.sum").write_text("of the start before")
     (shell.folder / "thing").write_text("other")
-    assert "changes=0" not in shell.run(BINARY)
+    assert "changes=0" not in shell.run(BINARY, phase="downloads")
     assert (shell.folder / "thing").read_bytes() == CONTENT
     assert not (shell.state / "thing.service.sum").exists()
     (shell.folder / "thing").unlink()
-    shell.run(BINARY)
+    shell.run(BINARY, phase="downloads")
     assert (shell.folder / "thing").read_bytes() == CONTENT
-    assert "changes=0" in shell.run(BINARY)
+    assert "changes=0" in shell.run(BINARY, phase="downloads")
 
 
 def test_a_binary_of_a_version_that_kept_no_times_is_left_alone(shell: Shell) -> None:
     shell.stub("curl", CURL)
-    shell.run(BINARY)
+    shell.run(BINARY, phase="downloads")
     (shell.state / "thing.files").unlink()
-    assert "changes=0" in shell.run(BINARY)
+    assert "changes=0" in shell.run(BINARY, phase="downloads")
 
 
 def test_of_an_archive_every_file_is_watched(shell: Shell) -> None:
@@ -288,13 +298,13 @@ def test_of_an_archive_every_file_is_watched(shell: Shell) -> None:
     sum_ = hashlib.sha256(archive.read_bytes()).hexdigest()
     shell.stub("curl", f'while [[ $1 != -o ]]; do shift; done; cp {archive} "$2"')
     code = f'install_archive set http://mirror/a {sum_} "$PWD/to" 1; echo "changes=$changes"'
-    shell.run(code)
+    shell.run(code, phase="downloads")
     kept = (shell.state / "set.files").read_text().split()
     assert kept[2::3] == [f"{shell.folder}/to/bin/{name}" for name in ("one", "two")]
-    assert "changes=0" in shell.run(code)
+    assert "changes=0" in shell.run(code, phase="downloads")
     (shell.folder / "to/bin/two").write_text("other")
     with (shell.folder / "to/bin/one").open() as running:
-        assert "changes=0" not in shell.run(code)
+        assert "changes=0" not in shell.run(code, phase="downloads")
         assert os.fstat(running.fileno()).st_nlink == 0, "what runs was written over"
     assert (shell.folder / "to/bin/two").read_text() == "two"
 
@@ -446,7 +456,7 @@ def test_a_phase_that_makes_no_node_tells_nothing(shell: Shell) -> None:
 
 
 def test_what_put_writes_outlives_a_power_cut(shell: Shell) -> None:
-    """The content before the name, and the name before whoever relies on it goes on."""
+    """The content before the name, and the name before whoever relies on it continues."""
     for name in ("sync", "mv"):
         shell.stub(name, f'/bin/{name} "$@"')
     shell.run('put 600 "$PWD/etc/file" <<<"text"; put 600 "$PWD/etc/file" <<<"text"')
@@ -462,7 +472,7 @@ def test_what_is_installed_outlives_a_power_cut_before_its_mark_does(shell: Shel
     shell.stub("sync", '[[ $1 != -f ]] || { ls "$2" "${STATE:-home/state}"/*.artefact; true; }')
     (shell.folder / "from").write_text("binary")
     code = 'fetch() { cp from "$3"; }; install_binary tool url aa "$PWD/tool"'
-    out = shell.run(code)
+    out = shell.run(code, phase="downloads")
     assert [call for call in shell.calls if call.startswith("sync -f")] == [
         f"sync -f {shell.folder}/tool"
     ]

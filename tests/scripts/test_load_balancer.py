@@ -61,7 +61,7 @@ def test_who_is_listed_may_hold_it_whoever_has_it_now(shell: Shell, word: str) -
 @pytest.mark.parametrize(
     "said",
     [listing(edge_2="1"), listing(edge_1="3"), listing()],
-    ids=["taken out", "made anew on another machine", "masters have it now"],
+    ids=["taken out", "recreated on another machine", "masters have it now"],
 )
 def test_who_is_not_listed_may_not(shell: Shell, word: str, said: str) -> None:
     shell.stub("curl", said)
@@ -190,7 +190,7 @@ def test_in_maintenance_keepalived_is_off_and_comes_back_after_it(edge: Shell) -
     make(edge)
     edge.forget()
     edge.stub("curl", listing())
-    assert "does not stand by for the virtual IP" in make(edge, RESTING="1")
+    assert "does not run as standby for the virtual IP" in make(edge, RESTING="1")
     assert "systemctl disable -q --now keepalived" in edge.calls
     (edge.folder / "up").unlink()
     edge.stub("curl", listing(edge_1="2"))
@@ -355,7 +355,7 @@ def test_packages_are_updated_while_another_one_has_the_address(shell: Shell) ->
     fakes = "UNITS=$PWD; VALUES=x; sleep() { :; }; etcd_has_data() { false; }; os_update; stand_by_again; gone_on"
     out = shell.run(fakes, phase="node", values={**NODE, "OS_PACKAGES": "november"})
     assert "the virtual IP goes to another machine" in out
-    assert on.exists(), "it stands by again"
+    assert on.exists(), "it runs as standby again"
     assert (shell.state / "os").read_text() == "november\n"
 
 

@@ -1,4 +1,4 @@
-"""A look at a whole stack: side by side, within bounds, and a machine that is dead is a row."""
+"""A look at a whole stack: in parallel, within bounds, and a machine that is dead is a row."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_dead_machine_is_told_and_the_others_answer(machines: Machines) -> Non
     )
     assert (strange.is_reached, strange.trouble) == (
         True,
-        "the probe broke off: sudo: a password is required",
+        "the probe was interrupted: sudo: a password is required",
     )
     assert found.machines["master-1"].machine is not None
 
@@ -115,7 +115,7 @@ def test_where_one_master_does_not_tell_the_next_is_asked(machines: Machines) ->
     assert found.cluster is None
     assert found.trouble == (
         "master-1: connection refused; master-2: connection refused; "
-        "master-3: the probe broke off: no answer"
+        "master-3: the probe was interrupted: no answer"
     )
 
 

@@ -111,7 +111,7 @@ def test_what_can_never_be_applied_ends_with_the_last_answer_and_what_to_do(
     assert "add-on toys (" in out
     assert "toys-0.yaml) applied not seen in 1 s" in out
     assert 'no matches for kind "Widget"' in out
-    assert "do: mend what it says in" in out
+    assert "do: fix what it says in" in out
     # Known to the cluster all the same: should it be taken back, what was applied is deleted.
     assert api.listed("toys") == (["Widget.example.com default w", "ConfigMap default a"], [])
 

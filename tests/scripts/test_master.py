@@ -35,7 +35,7 @@ API_FILES=${API_FILES//\\/etc\\/kubernetes/$PWD\\/kubernetes}
 own() { :; }
 make_master() { touch "$MANIFEST"; echo "made with $(ls kubernetes | xargs)"; }
 change_master() { echo "changed with $(ls kubernetes | xargs)"; }
-ready() { :; }
+api_server_ready() { :; }
 kubectl_admin() { :; }
 settings_published() { :; }
 publish_settings() { echo published; }
@@ -73,7 +73,7 @@ def test_a_new_file_is_there_before_the_api_server_changes(shell: Shell) -> None
 
 
 def test_a_file_goes_after_the_api_server_has_changed(shell: Shell) -> None:
-    """Until then its container may have to be made anew, which fails without the file."""
+    """Until then its container may have to be recreated, which fails without the file."""
     run(shell, ALL)
     said = run(shell, VALUES)
     assert "changed with admission.yaml audit-policy.yaml oidc-ca.crt" in said
@@ -172,7 +172,7 @@ def test_a_kubeconfig_past_rbac_stays_on_no_master(shell: Shell) -> None:
     assert run(shell, VALUES) == [f"removed {file}", "done, changes=1"]
     assert not file.exists()
     assert run(shell, VALUES) == ["done, changes=0"]
-    # kubeadm init makes it where a cluster begins, and no step of ours does.
+    # kubeadm init makes it where a cluster begins, and no step of kube-ha does.
     shell.stub("kubeadm")
     shell.stub("kubectl")
     code = "trust_ca() { :; }; mkdir -p $STATE $ROOT/etc/kubernetes; touch $BREAK_GLASS; kubeconfigs 2>/dev/null || true; clear_away"

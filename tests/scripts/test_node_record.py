@@ -18,7 +18,7 @@ def drained(shell: Shell) -> list[str]:
 
 
 def test_who_was_asked_for_once_and_is_wanted_no_more_leaves(shell: Shell) -> None:
-    """worker-3 was there for long; worker-4 came by an up that broke off, and has said nothing yet."""
+    """worker-3 was there for long; worker-4 came by an update that was interrupted, and has said nothing yet."""
     nodes = [*READY, node("worker-3"), node("worker-4", ""), node("guest-1")]
     cluster(shell, nodes, record={"known": KNOWN, "joining.worker-4": "1"})
     assert drained(shell) == ["worker-3", "worker-4"]

@@ -101,7 +101,7 @@ def without_worker_2(*rows: str) -> list[str]:
     [
         (None, "busy worker-2 (not registered)"),
         (node("worker-2", "bbbbbbbbbbbbbbbb", "False"), "busy worker-2 (not Ready)"),
-        (node("worker-2", "bbbbbbbbbbbbbbbb", "Unknown"), "idle worker-2 (gives no sign of life)"),
+        (node("worker-2", "bbbbbbbbbbbbbbbb", "Unknown"), "idle worker-2 (is unresponsive)"),
         (
             node("worker-2", "bbbbbbbbbbbbbbbb", "Unknown", "bbbbbbbbbbbbbbbb"),
             "busy worker-2 (not Ready)",
@@ -112,7 +112,7 @@ def without_worker_2(*rows: str) -> list[str]:
         ),
         (
             node("worker-2", "aaaaaaaaaaaaaaaa", "Unknown"),
-            "idle worker-2 (has not applied this configuration, and gives no sign of life)",
+            "idle worker-2 (has not applied this configuration, and is unresponsive)",
         ),
         (
             node("worker-2", "aaaaaaaaaaaaaaaa", "Unknown", "bbbbbbbbbbbbbbbb"),
@@ -147,7 +147,7 @@ def test_a_missing_node_is_named_with_the_reason(
 
 
 def wait_while(shell: Shell, rows: list[list[str]], *, stall_s: int = 50, idle_s: int = 50) -> str:
-    """What the wait says when the cluster lists these rows, one list a look, the last one for ever."""
+    """What the wait says when the cluster lists these rows, one list a look, the last one forever."""
     for number, listed in enumerate(rows, start=1):
         (shell.folder / f"nodes-{number}").write_text(node_list.listing(listed))
     last = len(rows)
@@ -184,7 +184,7 @@ def test_a_node_that_fails_ends_the_wait_with_its_reason(
     out = wait_while(shell, rows)
     assert time.monotonic() - started < 20
     assert "ERROR master-1: worker-2 (failed at 12:05 no disk)\n" in out
-    assert "  do: mend what the failed command above names" in out
+    assert "  do: fix what the failed command above names" in out
 
 
 def test_the_failure_of_an_earlier_update_leaves_the_retry_time_to_begin(shell: Shell) -> None:
@@ -538,7 +538,7 @@ def test_an_apiserver_that_asks_other_members_goes_on_serving(shell: Shell) -> N
 def test_a_wanted_member_that_does_not_vote_is_named(shell: Shell, rows: list[str]) -> None:
     etcd(shell, rows)
     out = shell.run("expect_members", phase="nodes", values=VALUES, fails=True)
-    assert "ERROR master-1: master-2=10.0.0.12 is no voting etcd member" in out
+    assert "ERROR master-1: master-2=10.0.0.12 is not a voting etcd member" in out
 
 
 def test_wanted_members_that_vote_pass(shell: Shell) -> None:

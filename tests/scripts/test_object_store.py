@@ -105,7 +105,7 @@ def test_a_snapshot_is_sent_with_its_checksum_and_comes_back_whole(
     file = kept(member, out)
     assert server.objects == [f"{FOLDER}/{file.name}", f"{FOLDER}/{file.name}.sha256"]
     assert (server.bucket / FOLDER / file.name).read_bytes() == file.read_bytes()
-    assert b"kube-ha-cluster" not in file.read_bytes()  # encrypted, as it lies here
+    assert b"kube-ha-cluster" not in file.read_bytes()  # encrypted, as it is here
     marks = member.shell.state
     assert (marks / "backup.sent").read_text().split() == [
         (marks / "backup.sent").read_text().split()[0],
@@ -457,12 +457,12 @@ def test_what_was_cut_or_changed_in_the_store_is_refused(
     assert not (tmp_path / name).exists()
     file.write_bytes(whole)
     fetched = store.fetch(name, tmp_path)
-    fetched.write_bytes(whole[:-1])  # one that lies here and is not whole is brought again
+    fetched.write_bytes(whole[:-1])  # one that is here and is not whole is brought again
     assert store.fetch(name, tmp_path).read_bytes() == whole
     (server.bucket / FOLDER / f"{name}.sha256").unlink()
     with pytest.raises(StackError, match="404 NoSuchKey"):
         store.fetch(name, tmp_path)
-    with pytest.raises(StackError, match="is no name of a snapshot"):
+    with pytest.raises(StackError, match="is not a name of a snapshot"):
         store.fetch("../../etc/passwd", tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Members with data of before a restore that come back: they do not serve, and join anew."""
+"""Members with data of before a restore that come back: they do not serve, and join again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.scripts.restores import Lab
 def test_an_old_member_that_comes_back_is_nothing_to_the_new_cluster(
     three: Lab, tmp_path: Path
 ) -> None:
-    """It was away during the restore and has its old data: it does not even start."""
+    """It was unavailable during the restore and has its old data: it does not even start."""
     members = three.members
     three.away = {"master-3"}
     members[3].kill()
@@ -27,7 +27,7 @@ def test_an_old_member_that_comes_back_is_nothing_to_the_new_cluster(
     refused = members.ask(members[3], "put", "/registry/a", "from the past")
     assert refused.returncode
     assert members.get(members[1], "/registry/a") == "written"
-    # The next up brings it in as a new member.
+    # The next update brings it in as a new member.
     three.away = set()
     Steps(three.stack, wish, {}, restore.Snapshot(plain=tmp_path, total="", size=0))._join(
         three.stack.plan.node("master-3")
@@ -37,7 +37,7 @@ def test_an_old_member_that_comes_back_is_nothing_to_the_new_cluster(
 
 
 def old_members_return(three: Lab, folder: Path) -> Member:
-    """master-1 begins anew without the two others, which still have the data of before."""
+    """master-1 starts again without the two others, which still have the data of before."""
     members = three.members
     three.away = {"master-2", "master-3"}
     for number in (2, 3):
@@ -59,7 +59,7 @@ def rejoin(three: Lab, name: str) -> None:
 def test_two_of_three_old_members_that_come_back_do_not_serve(three: Lab, tmp_path: Path) -> None:
     """They would be a quorum of the cluster that was."""
     members, first = three.members, old_members_return(three, tmp_path)
-    # Nor does any HAProxy lead to them: workers' neither.
+    # Nor does any HAProxy point to them: workers' neither.
     assert set(three.diverted) == {"master-1", "worker-1", "worker-2"}
     assert set(three.diverted.values()) == {"master-2 master-3"}
     for number in (2, 3):

@@ -144,12 +144,12 @@ def test_clones_and_clocks_show_between_machines() -> None:
 
 def test_the_table_names_every_machine_and_counts() -> None:
     nodes = planned(adopted()).nodes[:2]
-    text = preflight.table(nodes, {"master-1": [], "master-2": ["bad\n    do: mend"]})
+    text = preflight.table(nodes, {"master-1": [], "master-2": ["bad\n    do: fix"]})
     assert text.splitlines() == [
         "master-1  192.0.2.11       ok",
         "master-2  192.0.2.12       1 problem",
         "  - bad",
-        "    do: mend",
+        "    do: fix",
         "1 of 2 machines have problems",
     ]
 
@@ -177,7 +177,7 @@ def test_a_missing_stack_file_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the stack prod, of adopted machines; its engine says what lies in files there.
+    """A folder with the stack prod, of adopted machines; its engine says what is in files there.
 
     On `stack WORD` that is said-WORD, or else it fails with the words in `said`.
     """

@@ -26,7 +26,7 @@ joined() { [[ -e joined ]]; }
 etcd_has_data() { [[ -e member ]]; }
 boot_mark() { cat boot; }
 begin_update() { echo "begin $*"; }
-etcd_heir() { if [[ -e no-quorum ]]; then die "restarting this member would cost the quorum"; fi; echo 10.0.0.12; }
+etcd_successor() { if [[ -e no-quorum ]]; then die "restarting this member would cost the quorum"; fi; echo 10.0.0.12; }
 hand_over_etcd() { echo "leadership to $1"; }
 others_serve() { :; }
 put_aside() { echo "aside $1"; }
@@ -36,7 +36,7 @@ api_server_ended() { :; }
 sync() { :; }
 mkdir -p units
 """
-UPDATE = f"{FAKES} os_update; echo went on; gone_on; finish"
+UPDATE = f"{FAKES} os_update; echo continued; gone_on; finish"
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def run(shell: Shell, *, fails: bool = False, **values: str) -> list[str]:
 
 
 def boot(shell: Shell, name: str) -> None:
-    """The machine starts again: what lies in memory alone is gone."""
+    """The machine starts again: what is in memory alone is gone."""
     (shell.folder / "boot").write_text(f"{name}\n")
     (shell.folder / "reboot-required").unlink(missing_ok=True)
 
@@ -83,7 +83,7 @@ def done(shell: Shell) -> str:
 
 
 def test_without_a_word_nothing_is_updated(machine: Shell) -> None:
-    assert run(machine, OS_PACKAGES="") == ["went on", "done, changes=0"]
+    assert run(machine, OS_PACKAGES="") == ["continued", "done, changes=0"]
     assert machine.calls == []
 
 
@@ -92,17 +92,17 @@ def test_packages_are_updated_out_of_service_and_once_for_a_word(machine: Shell)
     assert said.index("begin packages november intrusive") < said.index(
         "updating 1 package(s): test-kernel"
     )
-    assert "went on" in said
+    assert "continued" in said
     assert done(machine) == "november"
     assert not (machine.folder / "units/kube-ha-resume.service").exists()
     machine.forget()
-    assert run(machine) == ["went on", "done, changes=0"]
+    assert run(machine) == ["continued", "done, changes=0"]
     assert machine.calls == []
 
 
 def test_where_nothing_is_newer_the_node_stays_in_service(machine: Shell) -> None:
     (machine.folder / "newer").write_text("")
-    assert run(machine)[-2:] == ["went on", "done, changes=1"]
+    assert run(machine)[-2:] == ["continued", "done, changes=1"]
     assert done(machine) == "november"
     assert not [call for call in machine.calls if call.startswith("systemd-run")]
 
@@ -110,7 +110,7 @@ def test_where_nothing_is_newer_the_node_stays_in_service(machine: Shell) -> Non
 def test_a_mark_of_a_package_makes_the_machine_reboot_and_go_on_by_itself(machine: Shell) -> None:
     (machine.folder / "asks").touch()
     said = run(machine)
-    assert "went on" not in said, "the rest is for after the reboot"
+    assert "continued" not in said, "the rest is for after the reboot"
     assert said[-1].startswith("done, changes=")
     assert done(machine) == ""
     unit = (machine.folder / "units/kube-ha-resume.service").read_text()
@@ -125,7 +125,7 @@ def test_a_mark_of_a_package_makes_the_machine_reboot_and_go_on_by_itself(machin
 
     boot(machine, "boot-2")
     machine.forget()
-    assert "went on" in run(machine)
+    assert "continued" in run(machine)
     assert done(machine) == "november"
     assert not [call for call in machine.calls if call.startswith(("apt-get", "systemd-run"))]
     assert not (machine.folder / "units/kube-ha-resume.service").exists()
@@ -136,7 +136,7 @@ def test_a_reboot_that_has_not_happened_is_begun_again(machine: Shell) -> None:
     run(machine)
     (machine.folder / "reboot-required").unlink()
     said = run(machine)
-    assert "went on" not in said
+    assert "continued" not in said
     assert any("an earlier run was about to reboot" in line for line in said)
 
 
@@ -215,7 +215,7 @@ def test_a_machine_that_is_not_in_the_cluster_yet_is_updated_and_not_rebooted(
     said = run(machine)
     assert not [line for line in said if line.startswith("begin")]
     assert any("it is left to you" in line for line in said)
-    assert "went on" in said
+    assert "continued" in said
     assert done(machine) == "november"
 
 
@@ -225,7 +225,7 @@ def test_an_update_that_fails_says_why_and_goes_on_with_the_next_run(machine: Sh
     assert any("apt-get upgrade: E: no space left" in line for line in said)
     assert done(machine) == ""
     (machine.folder / "breaks").unlink()
-    assert "went on" in run(machine)
+    assert "continued" in run(machine)
     assert done(machine) == "november"
 
 

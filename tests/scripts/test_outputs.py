@@ -123,7 +123,7 @@ def test_another_key_an_old_seal_and_a_changed_one_do_not_open(prod: Project, ke
 @pytest.mark.parametrize("key", ["short", "x" * 44])
 def test_what_is_no_key_is_told_with_the_way_to_one(prod: Project, key: str) -> None:
     told = prod.run("operations.outputs", "prod", KUBE_HA_SEAL_KEY=key, fails=True)
-    assert "KUBE_HA_SEAL_KEY is no key" in told
+    assert "KUBE_HA_SEAL_KEY is not a key" in told
     assert "do: openssl rand -base64 32 | tr '+/' '-_'" in told
     assert "kubeconfig" not in files(prod)
 

@@ -212,7 +212,7 @@ def test_a_decommissioned_member_is_quiet_and_comes_back(cluster: Phases) -> Non
     out = cluster.by_hand("master-3", "decommission", fails=True)
     assert "still a voting member, so nothing was stopped" in out
     assert node.runs("etcd")
-    wait_for("master-3 is no member", lambda: still_member(cluster, "master-3"), limit_s=30)
+    wait_for("master-3 is not a member", lambda: still_member(cluster, "master-3"), limit_s=30)
     cluster.by_hand("master-3", "decommission")
     assert not node.runs("etcd")
     assert node.run("systemctl is-enabled etcd || true") == "disabled\n"

@@ -1,4 +1,4 @@
-"""A preview for people, and an up that applies what was approved or nothing."""
+"""A preview for people, and an update that applies what was approved or nothing."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def test_up_becomes_the_engine_so_that_signals_reach_it(prod: Project) -> None:
 
 @pytest.fixture
 def approved(prod: Project) -> Project:
-    """The report of a preview with steps lies in `approved`."""
+    """The report of a preview with steps is in `approved`."""
     prod.wants(FOUR_WORKERS)
     prod.steps(*STEPS)
     preview(prod)
@@ -260,7 +260,7 @@ def test_only_a_good_preview_can_be_an_approval(prod: Project, words: tuple[str,
 
 
 def test_an_approval_that_is_not_there_is_told(prod: Project) -> None:
-    assert "approved is no report of a preview" in up(prod, fails=True)
+    assert "approved is not a report of a preview" in up(prod, fails=True)
     assert not [call for call in prod.calls if call.startswith("up")]
 
 
@@ -290,7 +290,7 @@ CHANGED = ("update", "command:remote:Command", "prod-worker-1-node")
     [
         ({}, CHANGED, False),
         (BUDGET, CHANGED, True),
-        # The engine would delete it though those that stay have not let it go.
+        # The engine would delete it though the remaining nodes have not let it go.
         (BUDGET, ("delete", "command:remote:Command", "prod-worker-2-preflight"), False),
         # A gate that is gone runs nothing.
         (BUDGET, ("delete", "command:remote:Command", "prod-wave-1"), True),

@@ -122,7 +122,7 @@ def test_of_a_file_with_certificate_and_key_only_the_certificate_leaves(shell: S
 def test_artefacts_that_were_swapped_by_hand_show(shell: Shell) -> None:
     binary = shell.folder / "thing"
     binary.write_text("a")
-    shell.run(f"mark_installed thing 0123 {binary}")
+    shell.run(f"mark_installed thing 0123 {binary}", phase="downloads")
     look = 'ARTEFACTS="thing other"; artefacts'
     assert asked(shell, look) == [
         ["artefact", "thing", "0123", "untouched"],
@@ -160,11 +160,17 @@ def test_an_api_server_that_is_not_ready_says_why(shell: Shell) -> None:
 
 def test_etcd_answers_in_json_or_says_why_not(shell: Shell) -> None:
     shell.stub("etcdctl", "echo warning >&2; echo '[1]'; echo bye >&2")
-    assert asked(shell, "member") == [["etcd-status", "[1]"], ["etcd-list", "[1]"]]
+    assert asked(shell, "open_port() { :; }; member") == [
+        ["etcd-status", "[1]"],
+        ["etcd-list", "[1]"],
+    ]
     shell.stub("etcdctl", "echo one; echo 'Error: deadline exceeded' >&2; exit 1")
-    assert asked(shell, "member")[1] == ["etcd-list", "no answer: Error: deadline exceeded"]
+    assert asked(shell, "open_port() { :; }; member")[1] == [
+        "etcd-list",
+        "no answer: Error: deadline exceeded",
+    ]
     shell.stub("etcdctl", "echo nothing")
-    assert asked(shell, "member")[0] == ["etcd-status", "no answer: no JSON"]
+    assert asked(shell, "open_port() { :; }; member")[0] == ["etcd-status", "no answer: no JSON"]
 
 
 def test_whose_data_etcd_has_is_told_and_why_it_may_not_serve(shell: Shell) -> None:

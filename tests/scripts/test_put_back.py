@@ -90,7 +90,7 @@ def test_a_manifest_that_is_there_is_not_overwritten_and_an_empty_one_is(
 
 
 def test_once_it_serves_again_nothing_is_left_to_put_back(shell: Shell, manifests: Path) -> None:
-    code = f"ready() {{ :; }}; steady() {{ :; }}; {PUT} bring_back"
+    code = f"api_server_ready() {{ :; }}; steady() {{ :; }}; {PUT} bring_back"
     shell.run(code, phase="etcd-member", values=VALUES)
     assert units(shell) == []
     assert not (shell.folder / "home/aside").exists()

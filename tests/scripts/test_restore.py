@@ -44,7 +44,7 @@ def test_every_member_destroyed_and_restored_from_an_encrypted_snapshot(
     for member in members.all.values():
         assert members.get(member, "/registry/a") == "written"
     assert three.voters(members[3]) == ["master-1", "master-2", "master-3"]
-    # Whoever watched the old cluster hears that it has to read anew.
+    # Whoever watched the old cluster hears that it has to read again.
     assert members.revision(members[1]) >= before + BUMP
     old = members.ask(members[1], "watch", "/registry/a", f"--rev={before}")
     assert "required revision has been compacted" in old.stdout + old.stderr
@@ -159,13 +159,15 @@ def test_wrong_truncated_and_foreign_snapshots_touch_nothing(three: Lab, tmp_pat
         "truncated": "is not whole",
         "changed": "is not whole",
         "foreign": r"is of cluster dev \(fedcba987654\), not of dev \(0123456789ab\)",
-        "no snapshot": "is no snapshot of etcd",
-        "empty": "is no snapshot of etcd",
+        "no snapshot": "is not a snapshot of etcd",
+        "empty": "is not a snapshot of etcd",
     }.items():
         refused(spoilt(good, how), word)
     refused(good, "bears no seal of this stack", unauthenticated=False)
     refused(spoilt(closed, "changed"), "is not what the key of this stack has sealed")
-    refused(spoilt(closed, "half encrypted"), r"does not open|is no snapshot|is not whole|damaged")
+    refused(
+        spoilt(closed, "half encrypted"), r"does not open|is not a snapshot|is not whole|damaged"
+    )
     named = good.with_name("dev-20260101T000000Z-999999-master-1-manual.db")
     shutil.copy(good, named)
     refused(named, "and its name says 999999")
@@ -198,7 +200,7 @@ def test_machines_that_may_run_on_are_told_before_anything_is_touched(
     (members[3].shell.state / "owner").write_text("other 00 master-3\n")
     with pytest.raises(StackError, match='master-3 belongs to "other 00 master-3"'):
         three.restore(Wish(on="master-1"), file, tmp_path / "opened")
-    with pytest.raises(StackError, match="worker-1 is no etcd machine"):
+    with pytest.raises(StackError, match="worker-1 is not an etcd machine"):
         three.restore(Wish(on="worker-1"), file, tmp_path / "opened")
     with pytest.raises(StackError, match="master-2 has no data of etcd"):
         three.restore(Wish(on="master-1", source="master-2"), None, tmp_path / "opened")
@@ -230,7 +232,7 @@ def test_an_api_server_is_put_away_before_etcd_stops_and_comes_back_in_its_turn(
     shell.stub("curl", f"[[ -e {manifest} ]]")
     code = f'kill() {{ echo "kill $*" >>"$PWD/calls"; : >{shell.folder}/runs; }}; main'
     values = {"ADDRESS": "10.0.0.11", "SNAPSHOT": "", "WANTED": "x", "DEAD": ""}
-    for _ in range(2):  # broken off between, it is done once more
+    for _ in range(2):  # interrupted between, it is done once more
         shell.run(code, phase="restore", values={**values, "STEP": "quiet"})
         assert not manifest.exists()
     assert [call for call in shell.calls if call.startswith("kill")] == ["kill -KILL 4194301"]
@@ -300,7 +302,7 @@ def test_haproxy_leads_to_machines_that_are_gone_no_more(shell: Shell) -> None:
     shell.forget()
     shell.run("main", phase="restore", values=values)
     assert shell.calls == []
-    # A machine with no HAProxy of ours.
+    # A machine with no HAProxy of kube-ha.
     file.write_text("frontend web\n")
     shell.run("main", phase="restore", values=values)
     assert shell.calls == []

@@ -1,4 +1,4 @@
-"""Those that stay take out dead nodes and those made anew, before anything else."""
+"""The remaining nodes take out dead nodes and those recreated, before anything else."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def test_those_that_stay_must_have_a_quorum_of_their_own(
 
 
 def test_leadership_does_not_go_to_the_one_that_leaves(shell: Shell) -> None:
-    """One that is made anew is wanted, and so in the list of those who may have it."""
+    """One that is recreated is wanted, and so in the list of those who may have it."""
     shell.stub(
         "etcdctl",
         """n=$(grep -o '10[.]0[.]0[.]1[0-9]' <<<"$2" | tail -c 2)

@@ -128,7 +128,7 @@ def secrets(shell: Shell, *keys: str, stays: bool = False) -> None:
 def test_every_secret_is_written_anew_with_the_key_that_encrypts(shell: Shell) -> None:
     secrets(shell, "key-1", "key-2", "key-1")
     said = run(shell, KEYS="encryption=2,1")
-    assert "writing Secrets anew with key-2: 2 (round 1)" in said
+    assert "writing Secrets again with key-2: 2 (round 1)" in said
     assert set((shell.folder / "secrets").read_text().split()) == {"key-2"}
     again = run(shell, KEYS="encryption=2,1")
     assert "writing" not in again
@@ -138,7 +138,7 @@ def test_every_secret_is_written_anew_with_the_key_that_encrypts(shell: Shell) -
 def test_a_key_of_another_seed_is_another_key(shell: Shell) -> None:
     secrets(shell, "key-2", "key-2-seed-2", "key-2-seed-20")
     said = run(shell, "encrypt_again || true", KEYS="seed=2,1", ENCRYPTS="key-2-seed-2", fails=True)
-    assert "writing Secrets anew with key-2-seed-2: 2 (round 1)" in said
+    assert "writing Secrets again with key-2-seed-2: 2 (round 1)" in said
     # Where nothing is encrypted there is nothing to write.
     assert "writing" not in run(shell, KEYS="seed=2,1", ENCRYPTS="")
 

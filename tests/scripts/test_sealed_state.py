@@ -13,7 +13,7 @@ from cryptography.fernet import Fernet
 from tests.scripts.project import ROOT, Project, project
 
 FOLDER = ".local/backups/prod"
-# As the engine exports secrets in clear.
+# As the engine exports secrets in plain text.
 SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
 RESOURCES = [
     {
@@ -54,7 +54,7 @@ def test_the_state_is_its_owners_alone_and_sealed(prod: Project, key: str) -> No
 def test_without_a_key_no_secret_is_asked_for(prod: Project) -> None:
     for given in ({}, {"KUBE_HA_STATE_KEY": "short"}):
         told = prod.run("operations.sealed_state", "prod", fails=True, **given)
-        assert "KUBE_HA_STATE_KEY is no key" in told
+        assert "KUBE_HA_STATE_KEY is not a key" in told
         assert not (prod.folder / "calls").exists()
 
 
@@ -95,7 +95,7 @@ ENGINE = ROOT / ".local/bin/pulumi"
 
 @pytest.mark.slow
 def test_another_backend_with_another_passphrase_takes_it(tmp_path: Path, key: str) -> None:
-    """With the real engine: the secret is there again, and lies in no file in clear."""
+    """With the real engine: the secret is there again, and is in no file in plain text."""
     (tmp_path / "Pulumi.yaml").write_text("name: kube-ha\nruntime: python\n")
 
     def pulumi(where: str, *words: str) -> str:

@@ -138,8 +138,10 @@ def test_a_copy_goes_to_another_file_system_and_nowhere_else(
     out = save(members, members[1], BACKUP_DIRECTORY=str(tmp_path), fails=True)
     assert "is on the disk of master-1 itself" in out
     out = save(members, members[1], BACKUP_DIRECTORY=str(mount), fails=True)
-    assert "is no folder on master-1" in out
-    assert (members[1].shell.state / "backup.begun").exists()  # status tells that it broke off
+    assert "is not a folder on master-1" in out
+    assert (
+        members[1].shell.state / "backup.begun"
+    ).exists()  # status tells that it was interrupted
 
 
 def test_a_machine_of_another_cluster_is_not_touched(members: Members) -> None:

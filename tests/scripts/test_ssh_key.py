@@ -71,5 +71,5 @@ def test_without_a_key_the_command_runs_as_it_is(nothing: str | None) -> None:
 def test_what_is_no_key_is_told_and_nothing_runs(broken: str, tmp_path: Path) -> None:
     done = run("touch", str(tmp_path / "ran"), key=broken)
     assert done.returncode == 1
-    assert "KUBE_HA_SSH_KEY is no private key" in done.stderr
+    assert "KUBE_HA_SSH_KEY is not a private key" in done.stderr
     assert not (tmp_path / "ran").exists()

@@ -1,4 +1,4 @@
-"""Bootstrap tokens of ours: one at most, and none once all have joined; those of others stay."""
+"""Bootstrap tokens of kube-ha: one at most, and none once all have joined; those of others stay."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_all_of_ours_go_and_no_other(shell: Shell) -> None:
 
 @pytest.mark.parametrize("ours", ["bbbbbb.0123456789abcdef", "123456.0123456789012345", "12e456.7"])
 def test_minting_leaves_one(shell: Shell, ours: str) -> None:
-    """A token may look like a number, and then it stands in quotes."""
+    """A token may look like a number, and then it is in quotes."""
     kept = secret(f"bootstrap-token-{ours[:6]}", join.OURS)
     holds(shell, OURS[0], kept, *OTHERS)
     shell.stub("kubeadm")

@@ -1,4 +1,4 @@
-"""`make tunnel`: it waits, leads to the bastion, begins again, and ends with all that it started."""
+"""`make tunnel`: it waits, points to the bastion, begins again, and ends with all that it started."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INSTANCE = "i-0123456789abcdef0"
 ZONE = "https://www.googleapis.com/compute/v1/projects/my-project/zones/europe-west3-b"
 FOUND = {"gcp": json.dumps([{"zone": ZONE}]), "aws": json.dumps([INSTANCE])}
 PROGRAMS = {"gcp": ["gcloud"], "aws": ["aws", "session-manager-plugin"]}
-# Stands for gcloud and aws: keeps its arguments; says of the bastion what lies in `found`, or fails with what lies
+# Stands for gcloud and aws: keeps its arguments; says of the bastion what is in `found`, or fails with what lies
 # in `refused`; as a tunnel it listens, by a child of its own as aws does, until it is ended or `cut` is there.
 CLOUD = """#!/bin/bash
 echo "${0##*/} $*" >>"$HERE/calls"
@@ -152,7 +152,7 @@ def test_it_waits_for_the_bastion_and_then_leads_to_it(
             "--document-name=AWS-StartPortForwardingSession "
             f"--parameters=portNumber=22,localPortNumber={cloud.port} --target={INSTANCE}"
         )
-    assert f"127.0.0.1:{cloud.port} leads to prod-tunnel" in running.said()
+    assert f"127.0.0.1:{cloud.port} points to prod-tunnel" in running.said()
 
 
 def test_the_bastion_is_looked_for_by_its_name_its_cluster_and_that_it_runs(cloud: Cloud) -> None:
@@ -173,7 +173,7 @@ def test_a_tunnel_that_ends_begins_again(cloud: Cloud, held: Callable[[], Runnin
     wait(lambda: len(cloud.calls("start-")) == 2, "the second tunnel")
     wait(lambda: near_end.listens(cloud.port), "the second tunnel's port")
     assert f"{PROGRAMS[cloud.provider][0]} ended (exit code 3)" in running.said()
-    # The bastion was looked for anew: it may be another machine by now.
+    # The bastion was looked for again: it may be another machine by now.
     assert len(cloud.calls("prod-tunnel")) >= 2
 
 
@@ -246,7 +246,7 @@ def test_a_stack_without_a_tunnel_needs_none(
     (tmp_path / "Pulumi.prod.yaml").write_text(json.dumps({"config": keys}))
     monkeypatch.chdir(tmp_path)
     assert tunnel.main(["prod"]) == 1
-    assert "no tunnel leads to the machines of Pulumi.prod.yaml" in capsys.readouterr().err
+    assert "no tunnel points to the machines of Pulumi.prod.yaml" in capsys.readouterr().err
 
 
 def test_operations_say_that_the_tunnel_is_missing_before_they_ask_machines(

@@ -156,7 +156,7 @@ def test_the_api_may_be_away_for_a_while(shell: Shell) -> None:
 
 
 def test_a_node_is_uncordoned_only_when_its_new_kubelet_is_ready(shell: Shell) -> None:
-    """What stands in the API is of the kubelet before."""
+    """What is in the API is of the kubelet before."""
     api = NodeApi.of(shell)
     run(shell, BEGIN)
     shell.stub("systemctl", "echo 'Sat 2026-01-03 11:00:00 UTC'")

@@ -33,7 +33,7 @@ echo "there: "$(cat "$NEXT"/kubelet "$NEXT"/kubelet.sum 2>/dev/null || true)
 
 
 def stage(shell: Shell, wanted: str) -> list[str]:
-    """Phase node with a wanted kubelet, as a list of what it did; last what lies beside."""
+    """Phase node with a wanted kubelet, as a list of what it did; last what is beside."""
     said = shell.run(STAGE, phase="node", values={**NODE, "SUM": wanted}).splitlines()
     return [line for line in said if "wrote" not in line]
 
@@ -95,7 +95,7 @@ def goes(shell: Shell, wanted: str, published: str, own: str = "") -> str:
     answer = PUBLISHED.format(published) if published else ""
     shell.stub("kubectl", f"cat <<'END'\n{answer}\nEND" if published else "exit 1")
     mark = f'echo v{own} >"$STATE/kubernetes"; ' if own else ""
-    code = f"kubelet_made() {{ :; }}; {mark}refuse_older_minor; echo goes on"
+    code = f"kubelet_made() {{ :; }}; {mark}refuse_older_minor; echo continues"
     older = bool(own or published) and wanted.startswith("1.35") and "1.36" in (published or own)
     return shell.run(code, phase="node", values={**NODE, "KUBERNETES": wanted}, fails=older)
 
@@ -112,7 +112,7 @@ def goes(shell: Shell, wanted: str, published: str, own: str = "") -> str:
 )
 def test_versions_a_master_goes_to(shell: Shell, wanted: str, published: str, own: str) -> None:
     shell.stub("kubectl", "")
-    assert goes(shell, wanted, published, own).splitlines()[-1] == "goes on"
+    assert goes(shell, wanted, published, own).splitlines()[-1] == "continues"
 
 
 @pytest.mark.parametrize(("published", "own"), [("1.36.3", ""), ("", "1.36.3")])
@@ -127,7 +127,7 @@ def test_a_master_does_not_go_back_once_one_has_finished(
 CHANGE = """
 MANIFEST=$PWD/kubernetes/manifests/kube-apiserver.yaml; CONFIG=$PWD/kubeadm.yaml; MANIFESTS=${MANIFEST%/*} ASIDE=$PWD/aside
 mkdir -p "${MANIFEST%/*}"; touch "$MANIFEST" "${MANIFEST%/*}"/kube-{controller-manager,scheduler}.yaml
-ready() { :; }
+api_server_ready() { :; }
 known_masters() { echo 3; }
 other_ready_masters() { echo "$OTHERS"; }
 kubeconfigs() { :; }
@@ -210,7 +210,7 @@ def test_a_patch_of_the_kubelet_evicts_nobody(master: Shell) -> None:
 
 
 def test_a_change_that_was_cut_off_goes_on_where_no_api_answers(master: Shell) -> None:
-    """The only API server is away already: nobody could be evicted, and waiting for it would be for ever."""
+    """The only API server is unavailable already: nobody could be evicted, and waiting for it would be forever."""
     master.stub("kubectl", "exit 1")
     calls = change(master, staged=True)
     assert "swapped" in calls
@@ -229,9 +229,9 @@ def test_the_last_api_server_that_serves_is_not_stopped(master: Shell) -> None:
 
 
 def test_a_change_waits_until_the_api_server_is_steady(shell: Shell) -> None:
-    """Good once is not enough: the check fails in between, and the count begins anew."""
+    """Good once is not enough: the check fails in between, and the count starts again."""
     code = (
-        "ready() { echo x >>checks; (($(wc -l <checks) != 3)); }; taken_back() { :; }; sleep() { :; }; "
+        "api_server_ready() { echo x >>checks; (($(wc -l <checks) != 3)); }; taken_back() { :; }; sleep() { :; }; "
         "wait_for 20 steady steady; wc -l <checks"
     )
     assert shell.run(code, phase="master", values=MASTER).strip() == "8"
@@ -302,8 +302,8 @@ def test_etcd_goes_back_only_until_all_members_have_gone_on(
     answer = f'{{"etcdserver":"3.6.16","etcdcluster":"{reached}","storage":"3.6.0"}}'
     shell.stub("curl", f"[[ $* == *10.0.0.12* ]] || exit 7; echo '{answer}'")
     values = {**ETCD, "ARCH_DIR": f"etcd-v{wanted}-linux-amd64"}
-    code = "refuse_older_etcd; echo goes on"
+    code = "refuse_older_etcd; echo continues"
     out = shell.run(code, phase="etcd-member", values=values, fails=bool(said))
-    assert (out == "goes on\n") is not bool(said)
+    assert (out == "continues\n") is not bool(said)
     assert said in out
     assert not said or "do: set cluster.etcd to a version of 3.6 and run pulumi up" in out

@@ -40,7 +40,7 @@ BEGUN = node("worker-4", "aaaaaaaaaaaaaaaa", "True", "bbbbbbbbbbbbbbbb")
 
 
 def gate(shell: Shell, *looks: list[str], fails: bool = False, **values: str) -> str:
-    """What the gate says when the cluster lists these rows, one list a look, the last one for ever."""
+    """What the gate says when the cluster lists these rows, one list a look, the last one forever."""
     for number, rows in enumerate(looks, start=1):
         (shell.folder / f"nodes-{number}").write_text(node_list.listing(rows))
     last = len(looks)
@@ -100,7 +100,7 @@ def test_a_node_that_fails_ends_the_rollout_at_once(shell: Shell, looks: list[li
     [
         (None, "worker-4 (not registered)"),
         (node("worker-4", "aaaaaaaaaaaaaaaa"), "worker-4 (has not applied this configuration)"),
-        (node("worker-4", "bbbbbbbbbbbbbbbb", "Unknown"), "worker-4 (gives no sign of life)"),
+        (node("worker-4", "bbbbbbbbbbbbbbbb", "Unknown"), "worker-4 (is unresponsive)"),
         (FAILED, "worker-4 (failed at 12:05 no disk)"),
         # A revert: it announces what is wanted, from before the update that left it half-way.
         (

@@ -114,5 +114,5 @@ class Project:
         return self.pulumi("stack", "output", name, "--show-secrets").succeeded().text.strip()
 
     def state(self) -> str:
-        """The state file as it lies on disk."""
+        """The state file as it is on disk."""
         return (self.folder / "state/.pulumi/stacks/tiny/test.json").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The installer takes official releases where they can be had, and verifies them; else it stands in."""
+"""The installer takes official releases where they can be had, and verifies them; else it is in."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_a_success_is_remembered(project: Project) -> None:
     assert json.loads(project.output("applied")) == {"wanted": "second"}
 
 
-@pytest.mark.parametrize("words", [[], ["--continue-on-error"]], ids=["stops", "goes on"])
+@pytest.mark.parametrize("words", [[], ["--continue-on-error"]], ids=["stops", "continues"])
 def test_a_failure_keeps_the_last_success(project: Project, words: list[str]) -> None:
     project.up().succeeded()
     project.set(wanted="second", node="false")

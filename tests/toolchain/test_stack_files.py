@@ -130,7 +130,7 @@ def _file(dice: random.Random, *, with_traps: bool) -> Iterator[str]:
     ]
     named = dice.sample(keys, 5) + (dice.sample(traps, 2) if with_traps else [])
     for key in named:
-        # Of what is no list or mapping the engine keeps the text.
+        # Of what is not a list or mapping the engine keeps the text.
         yield f"  {key}: [{_value(dice, 3)}, {_value(dice, 3)}]"
 
 

@@ -82,7 +82,7 @@ async def _dial(
 async def _retried(
     what: str, limit: int, operation: Operation, attempt: Callable[[], Awaitable[T]]
 ) -> T:
-    """Try again after each DialError until more than `limit` attempts failed; -1: for ever."""
+    """Try again after each DialError until more than `limit` attempts failed; -1: forever."""
     wait_s, failed = _FIRST_WAIT_S, 0
     while True:
         try:

@@ -17,7 +17,7 @@ _KEYS = {"connection", "remotePath", "source", "triggers"}
 
 @dataclass(frozen=True, slots=True)
 class CopyToRemote:
-    """The kind of resource. A change of content or path copies anew; one of `triggers` replaces."""
+    """The kind of resource. A change of content or path copies again, of `triggers` replaces."""
 
     faults: Faults
 

@@ -9,7 +9,7 @@
 
 GLOB is matched against the resource's name (`dev-master-*`), COUNT is `once` or a number and counts
 the times a rule has acted; without it a rule acts always. TIME is `500ms` or `2s`. Counting starts
-anew with each run of the engine. Example:
+again with each run of the engine. Example:
 `KUBE_HA_FAULTS=drop:dev-master-2-converge:once,delay:*:2s`.
 
 `KUBE_HA_CONNECTION_LOG` names a file that gets one line for every SSH connection opened: time,

@@ -79,7 +79,7 @@ class _Client(asyncssh.SSHClient):
 
 
 async def credentials(connection: Connection) -> Credentials:
-    """Parse keys and ask the agent. Raises OperationError at once: waiting mends no wrong key."""
+    """Parse keys and ask the agent. Raises OperationError at once: waiting fixes no wrong key."""
     keys: list[asyncssh.SSHKeyPair] = []
     pinned = agent = None
     path = connection.agent_socket_path or os.environ.get("SSH_AUTH_SOCK")

@@ -44,7 +44,7 @@ class Output:
             await self.operation.status(_text(line.removesuffix(b"\r")))
         self._line = rest
         if len(rest) >= _LINE_LIMIT:
-            # The official plugin hangs for ever here: better a failure in the lab than a surprise
+            # The official plugin hangs forever here: better a failure in the lab than a surprise
             # elsewhere.
             message = (
                 f"a line of {len(rest)} bytes on {stream}: with logging on, 65535 are the limit"

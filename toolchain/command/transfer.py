@@ -15,7 +15,7 @@ async def transfer(
     """Copy text, a file or a folder. Raises OperationError.
 
     A file goes into a folder that exists, else it is the target. A folder goes into the target
-    under its own name, which is made if need be. Text needs a target that is no folder.
+    under its own name, which is made if need be. Text needs a target that is not a folder.
     """
     try:
         async with machine.start_sftp_client() as sftp:

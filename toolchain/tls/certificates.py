@@ -80,7 +80,7 @@ class _Certificates:
         """Forgetting it is all there is to do; it stays valid until its time is over."""
 
     def read(self, state: Properties) -> Properties:
-        """What is there is in the state; whether it is due is looked at anew."""
+        """What is there is in the state; whether it is due is looked at again."""
         return {**state, "readyForRenewal": True} if _due(state, state) else state
 
 

@@ -89,7 +89,7 @@ class Template:
             uses=[use for use in uses if isinstance(use, str)] if isinstance(uses, list) else [],
             validity=timedelta(hours=hours if isinstance(hours, float) else 0.0),
             is_ca=is_ca,
-            # Of a certificate that is no CA the length says nothing, and the encoder refuses it.
+            # Of a certificate that is not a CA the length says nothing, and the encoder refuses it.
             max_path_length=int(longest) if is_ca and isinstance(longest, float) else None,
             with_subject_key_id=is_ca or plain(inputs.get("setSubjectKeyId")) is True,
             with_authority_key_id=plain(inputs.get("setAuthorityKeyId")) is True,

@@ -57,7 +57,7 @@ class Balancer:
             self.address = self._internal(service, address, network, labels)
 
     def add(self, node: Node, instance: gcp.compute.Instance) -> None:
-        """Make a master a target. A machine made anew under its name is one anew."""
+        """Make a master a target. A machine recreated under its name is one again."""
         group = self._groups.get(node.zone or "")
         if group is None:
             return

@@ -15,7 +15,7 @@ _FILES = "/etc/haproxy /etc/kube-ha /etc/kubernetes /var/lib/kubelet/config.yaml
 
 
 def assert_up_changes_nothing(stack: Stack) -> None:
-    """One more up: no resource, no SSH connection, no process on any node that started anew."""
+    """One more up: no resource, no SSH connection, no process on any node that started again."""
     stack.settled()
     connections = _connections(stack.nodes())
     assert all(connections.values()), f"logins are not counted: {connections}"
@@ -41,9 +41,9 @@ def assert_acceptance(stack: Stack) -> None:
 
 
 def assert_no_trace(stack: Stack, addresses: Collection[str], *, but: Collection[str] = ()) -> None:
-    """None of these addresses stands in any file of a node that could use it, nor in anything that the cluster keeps.
+    """None of these addresses is in any file of a node that could use it, nor in anything that the cluster keeps.
 
-    `but`: machines that are no nodes now, and whose files stay as they are.
+    `but`: machines that are not nodes now, and whose files stay as they are.
     """
     if not addresses:
         return

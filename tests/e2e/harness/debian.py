@@ -71,7 +71,7 @@ def versions(stack: Stack, names: Iterable[str]) -> dict[str, str]:
 
 
 def reboots(stack: Stack, names: Iterable[str]) -> dict[str, int]:
-    """How often each machine has started itself anew."""
+    """How often each machine has started itself again."""
     asked = ("container", "inspect", "--format", "{{.RestartCount}}")
     return {name: int(lab.engine(*asked, stack.node(name).container)) for name in names}
 

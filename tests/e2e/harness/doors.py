@@ -28,7 +28,7 @@ def assert_reloads_lose_nothing(stack: Stack, holders: Holders, door: str) -> No
 
 
 def assert_served_again(load: Load) -> None:
-    """By the door, which refused everybody while it was away, and was back in time. Nowhere else was anything refused twice."""
+    """By the door, which refused everybody while it was unavailable, and was back in time. Nowhere else was anything refused twice."""
     for place, seen in load.seen().items():
         assert (seen.lost, seen.stale) == (0, 0), f"{place}: {seen}"
         assert max(seen.reads_gap_ms, seen.writes_gap_ms) <= _SERVES_AGAIN_MS, f"{place}: {seen}"

@@ -26,7 +26,7 @@ kill -9 "$pid"
 
 
 def engine_death(stack: Stack, *, resource: str, until: Callable[[], bool] = lambda: True) -> None:
-    """An up whose engine is killed once the step of this resource has begun and `until` is true.
+    """An update whose engine is killed once the step of this resource has begun and `until` is true.
 
     Plugins and what runs on nodes are left alone, as by an out-of-memory killer. The lock that the engine leaves is
     taken away.
@@ -34,7 +34,7 @@ def engine_death(stack: Stack, *, resource: str, until: Callable[[], bool] = lam
     update = stack.start_up()
 
     def missing() -> str:
-        assert update.alive, f"the up ended before it came to {resource}\n{update.tail()}"
+        assert update.alive, f"the update ended before it came to {resource}\n{update.tail()}"
         reached = update.has_begun(resource) and until()
         return "" if reached else f"not there yet: {update.tail(5)}"
 
@@ -56,7 +56,7 @@ def seeded(stack: Stack) -> random.Random:
 def engine_deaths_at_random(stack: Stack, chance: random.Random, times: int) -> int:
     """So many ups of one edit, killed at random steps of all that it takes; how many of them still ran then.
 
-    Stamps of attempts are no steps here: all are made in the first second, and half of the kills would hit nothing else.
+    Stamps of attempts are not steps here: all are made in the first second, and half of the kills would hit nothing else.
     Nor are the last ones of all, after which an engine is at its end before anybody can kill it.
     """
     every = len(_steps(stack.preview())) - _LAST_STEPS

@@ -89,7 +89,7 @@ def of_tests() -> list[str]:
 def free(lab: str) -> None:
     """Remove machines, mirror and network of one test lab. Raises LabError when it is another's."""
     if not lab.startswith(PREFIX):
-        raise LabError(f"{lab} is no lab of the tests")
+        raise LabError(f"{lab} is not a lab of the tests")
     checkout = owner(lab)
     if checkout not in ("", str(ROOT)) and Path(checkout).is_dir():
         raise LabError(f"{lab} belongs to the tests of {checkout}, which may be running")

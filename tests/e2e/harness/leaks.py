@@ -1,4 +1,4 @@
-"""What must not be seen in clear: needles made of every secret of a stack, and where they were looked for."""
+"""What must not be seen in plain text: needles made of every secret of a stack, and where they were looked for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENCRYPTION = re.compile(r"secret: [\\\"]*([A-Za-z0-9+/]{43}=)")
 
 
 def needles(state: object) -> dict[str, str]:
-    """Text that gives a secret away -> what it is: keys, tokens, encryption keys of an export in clear."""
+    """Text that gives a secret away -> what it is: keys, tokens, encryption keys of an export in plain text."""
     out: dict[str, str] = {}
     public = "\n".join(_texts(state, below=_PUBLIC))
     for text in _secrets(state):
@@ -65,7 +65,7 @@ class CommandLines:
 
 
 def _secrets(value: object) -> Iterable[str]:
-    """Every text that is, or lies below, a secret."""
+    """Every text that is, or is below, a secret."""
     if isinstance(value, dict):
         if _SIGNATURE in value:
             yield _plain(str(value.get("plaintext", "")))

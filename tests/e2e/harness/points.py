@@ -36,7 +36,7 @@ fi
 _DIE = "pkill -9 -f '[k]ube-ha/scripts/run[.]sh'"
 _STAND_STILL = f"while [[ -e {HOOK} ]]; do sleep 0.05; done"
 
-# sshd gives it to every session of root; where there is no such file bash goes on without a word.
+# sshd gives it to every session of root; where there is no such file bash continues without a word.
 _BY_SSHD = f"""
 printf 'SetEnv BASH_ENV={HOOK}\\n' >/etc/ssh/sshd_config.d/000-points.conf
 systemctl reload ssh
@@ -70,13 +70,13 @@ class Point:
         def missing() -> str:
             if self.reached():
                 return ""
-            assert update.alive, f"the up ended before {self.phase} came there\n{update.tail()}"
+            assert update.alive, f"the update ended before {self.phase} came there\n{update.tail()}"
             return f"not there yet: {update.tail(5)}"
 
         wait_for(f"{self.phase} of {self.node.name} at {self.condition}", missing, limit_s=limit_s)
 
     def release(self) -> None:
-        """Whoever stands there goes on."""
+        """Whoever stands there continues."""
         self.node.run(f"rm -f {HOOK} {_REACHED}")
 
     def _set(self, action: str) -> None:

@@ -57,7 +57,7 @@ class Stack:
     def __exit__(self, *_: object) -> None:
         self.there.remove(self)
         for update in self._updates:
-            update.stop()  # one that goes on would make machines again
+            update.stop()  # one that continues would make machines again
         self._remove()
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class Stack:
         for key in parents:
             deeper = below.setdefault(key, {})
             if not isinstance(deeper, dict):
-                raise TypeError(f"{path}: {key} is no section")
+                raise TypeError(f"{path}: {key} is not a section")
             below = deeper
         if value is None:
             del below[last]
@@ -101,7 +101,7 @@ class Stack:
         self.write()
 
     def start(self, *words: str) -> Update:
-        """A run of the engine that goes on while the test looks."""
+        """A run of the engine that continues while the test looks."""
         file = self.evidence / f"{len(self._updates) + 1:02d}-{words[0]}.log"
         options = ["--stack", self.name, "--non-interactive"]
         if words[0] != "preview":
@@ -145,14 +145,14 @@ class Stack:
         return done.stdout
 
     def output(self, name: str) -> object:
-        """An output of the stack, secret ones in clear."""
+        """An output of the stack, secret ones in plain text."""
         value: object = json.loads(
             self.pulumi("stack", "output", name, "--stack", self.name, "--show-secrets", "--json")
         )
         return value
 
     def export(self) -> dict[str, object]:
-        """The deployment with secrets in clear."""
+        """The deployment with secrets in plain text."""
         text = self.pulumi("stack", "export", "--stack", self.name, "--show-secrets")
         deployment: object = json.loads(text)["deployment"]
         return deployment if isinstance(deployment, dict) else {}
@@ -164,7 +164,7 @@ class Stack:
 
     @property
     def state_file(self) -> Path:
-        """The state as it lies in the backend."""
+        """The state as it is in the backend."""
         (file,) = (self.folder / "state/.pulumi/stacks").rglob(f"{self.name}.json")
         return file
 
@@ -218,7 +218,7 @@ class Stack:
         return wait_for(f"cluster {self.name} healthy", missing, limit_s=limit_s)
 
     def settled(self) -> None:
-        """Wait until the test pods of the acceptance check are gone, which end after the up."""
+        """Wait until the test pods of the acceptance check are gone, which end after the update."""
 
         def left() -> str:  # nothing is printed where it is gone
             return self.kubectl("get", "namespace", "kube-ha-acceptance", "--ignore-not-found")

@@ -1,4 +1,4 @@
-"""Whoever has taken a worker: what lies on it, used against the cluster."""
+"""Whoever has taken a worker: what is on it, used against the cluster."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def needed_by(story: Path) -> bool:
 
 
 def is_made() -> bool:
-    """Whether that bundle lies in the cache."""
+    """Whether that bundle is in the cache."""
     also = [(name, version) for name, _, version in (word.partition("=") for word in _ALSO)]
     order = bundle.Order(
         lock=read(None, host_arch(), also=also),
@@ -42,7 +42,7 @@ def is_made() -> bool:
 
 
 def make() -> None:
-    """Make it and link it; seconds where it lies in the cache, half an hour where all has to be built."""
+    """Make it and link it; seconds where it is in the cache, half an hour where all has to be built."""
     words = [word for version in _ALSO for word in ("--also", version)]
     command = [sys.executable, "-m", "artifacts.bundle", *words, "--link", _LINK]
     lab.shell(command, timeout_s=_COLD_S)

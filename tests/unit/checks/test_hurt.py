@@ -279,7 +279,7 @@ def test_most_workers_do_not_leave_at_once_whatever_their_pools() -> None:
 
 def test_most_workers_are_not_made_anew_at_once() -> None:
     ten = {"pools.worker.count": 10}
-    anew = {f"nodes.worker-{n}.generation": 2 for n in range(1, 7)}
-    assert edit(lab(ten), lab({**ten, **anew})) == ["nodes"]
-    del anew["nodes.worker-6.generation"]
-    assert edit(lab(ten), lab({**ten, **anew})) == []
+    again = {f"nodes.worker-{n}.generation": 2 for n in range(1, 7)}
+    assert edit(lab(ten), lab({**ten, **again})) == ["nodes"]
+    del again["nodes.worker-6.generation"]
+    assert edit(lab(ten), lab({**ten, **again})) == []

@@ -1,4 +1,4 @@
-"""What travels to a machine fits in one command, or the config is refused with the way out."""
+"""What travels to a machine fits in one command, or the config is refused with the fix."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ Problems = list[tuple[str, str]]
 
 CONFIGS = [
     (lab({"cluster.name": "Dev", "pools.worker.count": -1, "etcd.electionTimeoutMs": 200, "network.plugin": "calico"}), [
-        ("cluster.name", "'Dev' is no RFC 1123 label; use 1 to 63 of a-z, 0-9 and '-', not '-' at an end"),
+        ("cluster.name", "'Dev' is not an RFC 1123 label; use 1 to 63 of a-z, 0-9 and '-', not '-' at an end"),
         ("etcd.electionTimeoutMs", "200 is under 5 x heartbeatIntervalMs; use 1000"),
         ("network.plugin", "\"calico\" is not one of 'flannel', 'none'"),
         ("pools.worker.count", "-1 is too small; at least 0"),
@@ -21,17 +21,17 @@ CONFIGS = [
         ("cluster.serviceCidr", "10.96.0.0/16 overlaps cluster.podCidr 10.96.0.0/12; use networks of their own"),
         ("kubelet.maxPods", "600 pods do not fit a node's /24 of podCidr, which has 253 addresses for them; use 253, or network.nodeCidrMask 22 for a new cluster"),
         ("pools.worker.lables", "unknown key `lables`; did you mean `labels`?"),
-        ("proxy.https", "'proxy' is no plain URL; write http(s)://host[:port][/path] without user, password or query"),
+        ("proxy.https", "'proxy' is not a plain URL; write http(s)://host[:port][/path] without user, password or query"),
     ]),
     (adopted({"machines.ssh": {}, "pools.master.hosts.0.address": "10.96.0.7", "pools.worker.hosts.1.name": "worker-1"}), [
         ("machines.ssh.privateKeyFile", "is missing; name a private key file, or set machines.ssh.agent: true"),
-        ("pools.master.hosts[0].address", "10.96.0.7 lies in cluster.serviceCidr 10.96.0.0/16; choose another network there"),
+        ("pools.master.hosts[0].address", "10.96.0.7 is in cluster.serviceCidr 10.96.0.0/16; choose another network there"),
         ("pools.worker.hosts[1].name", "'worker-1' is taken by worker-1 (pools.worker.hosts[0])"),
     ]),
     (adopted({"machines.lab": {"subnet": "10.0.0.0/24"}, "pools.worker.count": 3, "pools.worker.hosts.0.hostKey": GONE, "machines.onRelease": "burn"}), [
         ("machines.lab", "is for provider lab; leave it out"),
         ("machines.onRelease", "\"burn\" is not one of 'wipe', 'keep'"),
-        ("pools.worker.count", "is for machines that are made; adopted machines stand in hosts"),
+        ("pools.worker.count", "is for machines that are made; adopted machines are in hosts"),
         ("pools.worker.hosts[0].hostKey", "is missing; run `ssh-keyscan -t ecdsa 192.0.2.101`, compare it with the machine's console, and write it here (or, unprotected, set machines.ssh.insecureIgnoreHostKey: true)"),
     ]),
     (lab({"nodes/worker-9": {"state": "lost"}, "nodes/worker-1": {"state": "dead", "generation": 0}, "machines.onRelease": "wipe"}), [
@@ -42,14 +42,14 @@ CONFIGS = [
     ]),
     (lab({"controlPlane.apiServerArgs": {"etcd-servers": "x", "--v": "4"}, "controlPlane.admissionPlugins": ["AlwaysPullImages"], "controlPlane.leaderElection": {"leaseDurationS": 5}}), [
         ("controlPlane.admissionPlugins", "NodeRestriction is missing; without it one worker's kubelet can act on other nodes"),
-        ("controlPlane.apiServerArgs.--v", "'--v' is no flag; write its name without dashes before, as 'v'"),
+        ("controlPlane.apiServerArgs.--v", "'--v' is not a flag; write its name without dashes before, as 'v'"),
         ("controlPlane.apiServerArgs.etcd-servers", "is not yours to set: follows from the machines with role etcd"),
         ("controlPlane.leaderElection.leaseDurationS", "5 is not above renewDeadlineS 10; a leader must give up first"),
     ]),
     (lab({"pki": {"caValidityHours": 100, "leafValidityHours": 200, "leafRenewalHours": 300}, "cluster.kubernetes": "v1.36.3", "converge.generation": "2"}), [
         ("cluster.kubernetes", "'v1.36.3': write it without the v, as '1.36.3'"),
-        ("converge.generation", "\"2\" is no whole number"),
-        ("pki.leafRenewalHours", "300 is not under leafValidityHours 200; every up would renew everything"),
+        ("converge.generation", "\"2\" is not a whole number"),
+        ("pki.leafRenewalHours", "300 is not under leafValidityHours 200; every update would renew everything"),
         ("pki.leafValidityHours", "200 is not under caValidityHours 100; no certificate outlives its CA"),
     ]),
 ]  # fmt: skip

@@ -77,5 +77,5 @@ def test_a_key_file_of_somebody_else_is_refused(
 
 def test_a_folder_is_no_key_file(tmp_path: Path) -> None:
     raw = adopted({"machines.ssh": {"privateKeyFile": str(tmp_path)}})
-    expected = f"'{tmp_path}' is no file; name the private key itself"
+    expected = f"'{tmp_path}' is not a file; name the private key itself"
     assert problems(raw) == [("machines.ssh.privateKeyFile", expected)]

@@ -35,19 +35,19 @@ BAD: list[tuple[Config, Edits, dict[str, str]]] = [
     (gcp, {"frontDoors.dns": "unmanaged"}, {"frontDoors.zone": "does nothing with dns unmanaged; write dns: managed too"}),
     (gcp, {"frontDoors.dns": "none"}, {"frontDoors.zone": "does nothing with dns none"}),
     (gcp, {"frontDoors.zone.domain": GONE}, {"frontDoors.zone.domain": "is missing (domain of the zone"}),
-    (gcp, {"frontDoors.zone.domain": "example.com."}, {"frontDoors.zone.domain": "is no DNS name"}),
+    (gcp, {"frontDoors.zone.domain": "example.com."}, {"frontDoors.zone.domain": "is not a DNS name"}),
     (gcp, {"frontDoors.zone.id": GONE}, {"frontDoors.zone.id": "is missing: a public zone has to be there"}),
-    (gcp, {"frontDoors.zone.id": "Z0123456789"}, {"frontDoors.zone.id": "Z0123456789 is no zone of gcp; write 'my-zone'"}),
-    (aws, {"frontDoors.zone.id": "my-zone"}, {"frontDoors.zone.id": "my-zone is no zone of aws; write 'Z0123456789ABCDEFGHIJ'"}),
-    (aws, {"frontDoors.zone.id": "example.com."}, {"frontDoors.zone.id": "is no DNS zone; write it as"}),
+    (gcp, {"frontDoors.zone.id": "Z0123456789"}, {"frontDoors.zone.id": "Z0123456789 is not a zone of gcp; write 'my-zone'"}),
+    (aws, {"frontDoors.zone.id": "my-zone"}, {"frontDoors.zone.id": "my-zone is not a zone of aws; write 'Z0123456789ABCDEFGHIJ'"}),
+    (aws, {"frontDoors.zone.id": "example.com."}, {"frontDoors.zone.id": "is not a DNS zone; write it as"}),
     (aws, {"frontDoors.zone.project": "the-dns-project"}, {"frontDoors.zone.project": "is of a zone of Google that is there; leave it out"}),
     (gcp, {"frontDoors.zone": {**PRIVATE, "project": "the-dns-project"}, "cluster.endpoint": "api.k8s.internal"}, {"frontDoors.zone.project": "leave it out"}),
     (gcp, {"cluster.endpoint": GONE}, {"frontDoors.dns": "cluster.endpoint, which is missing"}),
     (gcp, {"cluster.endpoint": "192.0.2.7"}, {"frontDoors.dns": "which is 192.0.2.7"}),
-    (gcp, {"cluster.endpoint": "api.example.org"}, {"cluster.endpoint": "api.example.org is no name in frontDoors.zone.domain, example.com"}),
-    (gcp, {"cluster.endpoint": "myexample.com"}, {"cluster.endpoint": "myexample.com is no name in"}),
+    (gcp, {"cluster.endpoint": "api.example.org"}, {"cluster.endpoint": "api.example.org is not a name in frontDoors.zone.domain, example.com"}),
+    (gcp, {"cluster.endpoint": "myexample.com"}, {"cluster.endpoint": "myexample.com is not a name in"}),
     (gcp, {"cluster.endpoint": "api.example.com:443"}, {"cluster.endpoint": "443"}),
-    (gcp, {"cluster.endpoint": "api.cluster.local", "frontDoors.zone": {"domain": "cluster.local", "private": True}}, {"cluster.endpoint": "lies in cluster.dnsDomain, which pods look up inside"}),
+    (gcp, {"cluster.endpoint": "api.cluster.local", "frontDoors.zone": {"domain": "cluster.local", "private": True}}, {"cluster.endpoint": "is in cluster.dnsDomain, which pods look up inside"}),
     (aws, {"frontDoors.zone.private": True, "machines.aws.apiLoadBalancer": "external"}, {"frontDoors.zone.private": "who do not see a private zone; name a public one"}),
     (gcp, {"machines.gcp.access": "public"}, {"machines.gcp.apiLoadBalancer": "write external, or none for the masters' own addresses"}),
     (aws, {"machines.aws.apiLoadBalancer": "external", "machines.aws.apiFrom": ["198.51.100.0/24"]}, {"machines.aws.apiFrom": "has no network of sshFrom"}),
@@ -175,7 +175,7 @@ def test_clients_outside_are_not_led_to_where_they_cannot_go_without_a_word() ->
     inner = planned(managed(gcp, {"machines.gcp.apiLoadBalancer": "none"}))
     _, verdict = told(outer, inner)
     text = (
-        "api.example.com will lead to master-1, master-2, master-3 (10.20.0.11, 10.20.0.12, "
+        "api.example.com will point to master-1, master-2, master-3 (10.20.0.11, 10.20.0.12, "
         "10.20.0.13): clients outside of the network lose the API"
     )
     assert verdict.warnings == (("machines.gcp.apiLoadBalancer", text),)

@@ -163,7 +163,7 @@ def test_what_is_no_manifest_is_refused_with_the_way_to_make_one(
     path.parent.mkdir(parents=True)
     if content is not None:
         path.write_text(content)
-    with pytest.raises(ArtifactError, match=r"is no manifest of a bundle .*`make bundle`"):
+    with pytest.raises(ArtifactError, match=r"is not a manifest of a bundle .*`make bundle`"):
         files(planned(lab()), "amd64", root=tmp_path)
 
 

@@ -101,7 +101,7 @@ def test_waves_of_another_tool_are_taken_as_they_are(tmp_path: Path) -> None:
         ("[worker-1]", 'wave 1 of'),
         ("[[worker-1], [7]]", "wave 2 of"),
         ("[[worker-1], []]", "wave 2 of"),
-        ("[[worker-9, master-1]]", "names master-1, worker-9, which are no workers"),
+        ("[[worker-9, master-1]]", "names master-1, worker-9, which are not workers"),
         ("[[worker-1], [worker-1]]", "has worker-1 twice"),
     ],
 )  # fmt: skip

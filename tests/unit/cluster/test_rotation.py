@@ -87,7 +87,7 @@ SKIPPED = [
     ((1, "drop"), (2, "drop"), "cannot go from {generation: 1, step: drop} to {generation: 2, step: drop}: {generation: 1, step: drop} is the last step that every node has made: what the old one made is still in use; set {generation: 2, step: trust}"),
     ((2, "trust"), (2, "drop"), "cannot go from {generation: 2, step: trust} to {generation: 2, step: drop}: {generation: 2, step: trust} is the last step that every node has made: what the old one made is still in use; set {generation: 2, step: issue}"),
     ((2, "issue"), (3, "trust"), "cannot go from {generation: 2, step: issue} to {generation: 3, step: trust}: {generation: 2, step: issue} is the last step that every node has made: the generation before is not in use on every node; set {generation: 2, step: drop}"),
-    ((2, "trust"), (1, "drop"), "cannot go from {generation: 2, step: trust} to {generation: 1, step: drop}: generation 2 may be in use by an up that broke off; set {generation: 2, step: issue}"),
+    ((2, "trust"), (1, "drop"), "cannot go from {generation: 2, step: trust} to {generation: 1, step: drop}: generation 2 may be in use by an update that was interrupted; set {generation: 2, step: issue}"),
     ((2, "drop"), (2, "issue"), "cannot go from {generation: 2, step: drop} to {generation: 2, step: issue}: generation 1 was dropped, its key is gone for good; set {generation: 3, step: trust}"),
     ((2, "drop"), (1, "drop"), "cannot go from {generation: 2, step: drop} to {generation: 1, step: drop}: generation 1 was dropped, its key is gone for good; set {generation: 3, step: trust}"),
 ]  # fmt: skip
@@ -204,7 +204,7 @@ def test_words_tell_what_happens_once_every_master_has_made_the_step() -> None:
         said("controlPlane.encryptionKey", 2, "trust"),
         said("controlPlane.encryptionKey", 2, "issue"),
     )
-    assert "Secrets that lie under another key are written anew with key-2" in issue
+    assert "Secrets that lie under another key are written again with key-2" in issue
     trust = words(lab(), said("pki.rotation.kubernetes", 2, "trust"))
     assert "pods of every namespace and nodes that join learn the CAs of this step" in trust
     assert "extension API servers learn the CAs of this step" in trust

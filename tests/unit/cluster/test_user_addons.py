@@ -59,11 +59,11 @@ def words(before: Plan, after: Plan) -> dict[str, str]:
     ("text", "problem"),
     [
         (None, "cannot be read (no such file or directory)"),
-        (b"\xff\xfe", "is no text in UTF-8"),
-        ("a: [", "is no YAML (line "),
+        (b"\xff\xfe", "is not text in UTF-8"),
+        ("a: [", "is not YAML (line "),
         ("", "holds no object"),
         ("---\n---\n# nothing\n", "holds no object"),
-        ("- a\n", "document 1 is no mapping"),
+        ("- a\n", "document 1 is not a mapping"),
         (f"{CONFIG_MAP}---\nkind: X\nmetadata: {{name: a}}\n", "document 2 has no apiVersion"),
         ("apiVersion: v1\nmetadata: {name: a}\n", "document 1 has no kind"),
         ("apiVersion: v1\nkind: X\nmetadata: {generateName: a}\n", "1 has no metadata.name"),
@@ -75,7 +75,7 @@ def words(before: Plan, after: Plan) -> dict[str, str]:
         ),
         (
             "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {key: hunter2}\n",
-            "document 1 is a Secret with its content, which would lie in the repository",
+            "document 1 is a Secret with its content, which would be in the repository",
         ),
     ],
 )
@@ -167,7 +167,7 @@ def test_what_a_stack_remembers_of_them_is_what_they_were(tmp_path: Path) -> Non
     made = planned(ccm=[written(tmp_path, CONFIG_MAP, DEPLOYMENT)])
     kept = remembered(made)
     assert kept.plan == made
-    # What lies in the files now is another matter.
+    # What is in the files now is another matter.
     written(tmp_path, CONFIG_MAP)
     assert remembered(made).plan == made
     assert "addons" not in memory.of(plan(load(lab())))

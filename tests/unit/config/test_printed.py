@@ -44,7 +44,7 @@ KEPT = [
 @pytest.mark.parametrize(("said", "printed"), CUT, ids=lambda said: said[:16])
 def test_secrets_are_cut_out(said: str, printed: str) -> None:
     assert redaction.without(said) == printed
-    assert redaction.without(f"x: '{said}' is no y") == f"x: '{printed}' is no y"
+    assert redaction.without(f"x: '{said}' is not a y") == f"x: '{printed}' is not a y"
     for words in (short(said), shown(said), shown({"a": [said]}), short(said + " x y" * 40)):
         assert "pw9" not in words
         assert KEY not in words
@@ -111,7 +111,7 @@ def test_many_of_a_kind_are_summed_up() -> None:
         "  zone: is bad",
     ]
     assert len(formats.problems_markdown("f", found).splitlines()) == 13
-    assert len(formats.problems("f", found[:11]).splitlines()) == 12  # a line saved is no gain
+    assert len(formats.problems("f", found[:11]).splitlines()) == 12  # a line saved is not a gain
 
 
 def test_a_wrong_address_hides_nothing_about_nodes() -> None:

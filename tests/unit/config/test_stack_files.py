@@ -116,7 +116,7 @@ def test_the_command_says_every_problem_and_fails(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
         f"{file}: 3 problems, nothing was touched",
-        "  cluster.podCidr: '10.0.0.0' is no IPv4 network; write address/bits, as '10.244.0.0/16', "
+        "  cluster.podCidr: '10.0.0.0' is not an IPv4 network; write address/bits, as '10.244.0.0/16', "
         "or '10.0.0.0/32' for it alone",
         "  pools: no machine has role etcd; give it to a pool of at least 1, better 3 machines",
         "  pools: no machine has role master; give it to a pool of at least 1, better 3 machines",
@@ -124,22 +124,22 @@ def test_the_command_says_every_problem_and_fails(tmp_path: Path) -> None:
 
 
 NO_STACK_FILE = [
-    ("config: {kube-ha:a: 1", "is no YAML"),
+    ("config: {kube-ha:a: 1", "is not a YAML"),
     ("- a", "has no `config:`; see examples/ for complete stack files"),
     ("config: 5", "has no `config:`; see examples/ for complete stack files"),
     ("config:\n  kube-ha:etcd: {a: 1}\n  kube-ha:etcd: {b: 2}\n", "line 3: key `kube-ha:etcd` is there twice"),
     ("config:\n  kube-ha:pools:\n    a: {hosts: [{name: x, name: y}]}\n", "line 3: key `name` is there twice"),
     ("config: {a: &a {b: 1}, c: [*a, *a], d: 1, d: 2}", "line 1: key `d` is there twice"),
     ("config:\n  kube-ha:a: " + "[" * 100_000, "has more than 100 levels; nothing of use has so many"),
-    ("config: {kube-ha:a: !!python/object:x {}}", "is no YAML"),
-    ("config: {? [a] : 1}", "is no YAML"),
-    ("config: {kube-ha:a: {1.50: x}}", "line 1: key `1.50` is no text to YAML; put it in quotes"),
-    ("config: {kube-ha:a: {2026-01-01: x}}", "key `2026-01-01` is no text to YAML; put it in quotes"),
-    ("config: {kube-ha:a: {~: x}}", "key `~` is no text to YAML; put it in quotes"),
+    ("config: {kube-ha:a: !!python/object:x {}}", "is not a YAML"),
+    ("config: {? [a] : 1}", "is not a YAML"),
+    ("config: {kube-ha:a: {1.50: x}}", "line 1: key `1.50` is not text to YAML; put it in quotes"),
+    ("config: {kube-ha:a: {2026-01-01: x}}", "key `2026-01-01` is not text to YAML; put it in quotes"),
+    ("config: {kube-ha:a: {~: x}}", "key `~` is not text to YAML; put it in quotes"),
     ("config: {kube-ha:a: !!set {x}}", "tag `!!set`; leave it out, or put the value in quotes"),
     ("config: {kube-ha:a: {<<: [1]}}", "`<<` takes mappings only"),
     ("config: {kube-ha:os: {packages: 2026-11-21}}", "os.packages: 2026-11-21 without quotes is a date to YAML"),
-    ("config: {kube-ha:a: {x: [.nan]}}", "a.x.0.: .nan is no number that a config can hold"),
+    ("config: {kube-ha:a: {x: [.nan]}}", "a.x.0.: .nan is not a number that a config can hold"),
     ("config: {kube-ha:etcd: }", "etcd: is empty, which the engine takes for a text; leave the key out"),
     ("config: {etcd: }", "etcd: is empty, which the engine takes for a text; leave the key out"),
     ("config: {etcd: {}, kube-ha:etcd: {}}", '"etcd": stands here as kube-ha:etcd too'),

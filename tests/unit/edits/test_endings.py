@@ -58,9 +58,9 @@ def test_a_memory_without_dates_says_nothing(known: object) -> None:
 @pytest.mark.parametrize(
     ("days", "hours", "words"),
     [
-        (59, 24, "ends on 2027-01-20; an up from 2027-01-19 on renews it"),
-        (59, 2160, "ends on 2027-01-20; this up renews it"),
-        (-1, 2160, "has ended on 2026-11-21; this up renews it"),
+        (59, 24, "ends on 2027-01-20; an update from 2027-01-19 on renews it"),
+        (59, 2160, "ends on 2027-01-20; this update renews it"),
+        (-1, 2160, "has ended on 2026-11-21; this update renews it"),
     ],
 )
 def test_a_leaf_that_ends_soon_is_warned_of(days: int, hours: int, words: str) -> None:

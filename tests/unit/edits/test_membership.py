@@ -1,4 +1,4 @@
-"""Node states and generations: who may leave, come back or be made anew, and what is refused."""
+"""Node states and generations: who may leave, come back or be recreated, and what is refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def state(**states: str) -> dict[str, object]:
     return {f"nodes/{name.replace('_', '-')}": {"state": said} for name, said in states.items()}
 
 
-def anew(generation: int, *names: str) -> dict[str, object]:
+def again(generation: int, *names: str) -> dict[str, object]:
     return {f"nodes/{name}": {"generation": generation} for name in names}
 
 
@@ -58,13 +58,13 @@ ALLOWED = [
     ({}, state(master_1="decommissioned")),
     ({}, state(master_3="lost")),
     ({}, state(master_3="lost") | {"pools.master.count": 4}),
-    (state(master_3="lost"), anew(2, "master-3")),
+    (state(master_3="lost"), again(2, "master-3")),
     (state(master_3="lost"), {"pools.master.count": 2}),
     (state(worker_1="decommissioned"), {}),
     (state(worker_1="decommissioned"), state(worker_1="lost")),
     (FIVE, FIVE | state(master_4="lost", master_5="lost")),
-    ({}, anew(2, "master-1")),
-    ({}, anew(7, "worker-1", "worker-2")),
+    ({}, again(2, "master-1")),
+    ({}, again(7, "worker-1", "worker-2")),
     ({}, state(worker_1="lost", worker_2="lost", master_2="lost")),
 ]
 
@@ -77,7 +77,7 @@ def test_what_may_happen_to_nodes(before: dict[str, object], after: dict[str, ob
 def no_quorum(name: str, up: int, voters: int, needed: int) -> tuple[str, str]:
     text = (
         f"when {name} leaves, etcd would have no quorum: {up} of {voters} members are up to decide "
-        f"it, {needed} are needed; bring dead members back, make fewer anew per up, or, where they "
+        f"it, {needed} are needed; bring dead members back, recreate fewer per update, or, where they "
         "are gone for good, go on from one that has the data: `make restore FROM=node "
         'WITHOUT="dead ones"`'
     )
@@ -86,18 +86,18 @@ def no_quorum(name: str, up: int, voters: int, needed: int) -> tuple[str, str]:
 
 REFUSED = [
     ({}, state(master_2="lost", master_3="lost"), [no_quorum("master-2", 1, 3, 2)]),
-    ({}, anew(2, "master-1", "master-2"), [
-        ("nodes.master-1.generation", "master-1, master-2 would be made anew at once; raise one generation per up"),
+    ({}, again(2, "master-1", "master-2"), [
+        ("nodes.master-1.generation", "master-1, master-2 would be recreated at once; raise one generation per update"),
         no_quorum("master-1", 1, 3, 2),
     ]),
-    ({"pools.master.count": 1}, {"pools.master.count": 1} | anew(2, "master-1"), [
+    ({"pools.master.count": 1}, {"pools.master.count": 1} | again(2, "master-1"), [
         ("pools.master", "no etcd member of the running cluster would stay (leaving: master-1); add the new ones and run up, then take the old ones out"),
         ("pools.master", "no master of the running cluster would stay (leaving: master-1); add the new ones and run up, then take the old ones out"),
     ]),
     (state(master_3="lost"), {}, [
         ("nodes.master-3.generation", "master-3 was lost, and its old identity is refused; set it to 2, so that the machine is wiped and joins as a new one"),
     ]),
-    (anew(3, "worker-1"), anew(2, "worker-1"), [
+    (again(3, "worker-1"), again(2, "worker-1"), [
         ("nodes.worker-1.generation", "2 is under 3, which was applied; set it back or raise it"),
     ]),
     ({}, state(master_3="removed", worker_2="removed"), [
@@ -119,7 +119,7 @@ def test_a_machine_made_anew_may_have_another_address_and_host_key() -> None:
         "pools.worker.hosts.0.hostKey": host_key(900),
     }
     assert refused(adopted(), adopted(other)) != []
-    assert refused(adopted(), adopted(other | anew(2, "worker-1"))) == []
+    assert refused(adopted(), adopted(other | again(2, "worker-1"))) == []
 
 
 def test_dead_members_go_before_others_join() -> None:
@@ -135,7 +135,7 @@ def test_dead_members_go_before_others_join() -> None:
 
 
 def test_those_that_go_first_are_named_until_it_has_succeeded() -> None:
-    before, after = lab(), lab(state(worker_1="lost") | anew(2, "worker-2"))
+    before, after = lab(), lab(state(worker_1="lost") | again(2, "worker-2"))
     assert membership.going_first(known(before), planned(after)) == ("worker-1", "worker-2")
     assert membership.going_first(known(after), planned(after)) == ()
     assert membership.going_first(None, planned(after)) == ()
@@ -148,7 +148,7 @@ def test_of_load_balancers_nobody_takes_anything_out_but_what_they_were_before()
         pool = {"roles": roles, "count": 1, "addressOffset": 60}
         doors = {"frontDoors.vip": {"address": "10.92.0.5"}}
         edge = {"roles": ["loadbalancer"], "count": 1}
-        edits = doors | {"pools.edge": edge, "pools.other": pool} | anew(generation, "other-1")
+        edits = doors | {"pools.edge": edge, "pools.other": pool} | again(generation, "other-1")
         return lab(edits)
 
     worker, balancer = known(with_edge(["worker"])), known(with_edge(["loadbalancer"]))
@@ -157,7 +157,7 @@ def test_of_load_balancers_nobody_takes_anything_out_but_what_they_were_before()
     assert membership.taken_out_first(balancer, now) == []
 
 
-OUT = "its Node is removed by those that stay"
+OUT = "its Node is removed by the remaining nodes"
 WORDS = [
     ("adopted", state(worker_1="lost"), ["leaving", OUT, "forget the machine, no SSH is tried"]),
     ("lab", state(worker_1="lost"), ["leaving", OUT, "DELETE the machine and its disks"]),
@@ -167,9 +167,9 @@ WORDS = [
     ]),
     ("lab", state(worker_1="decommissioned"), [
         "leaving", "evict its pods (PodDisruptionBudgets are respected; emptyDir and local volumes do not move along, pods without a controller end for good)", "delete its Node",
-        "stop everything of ours; machine and disks stay",
+        "stop everything of kube-ha; machine and disks stay",
     ]),
-    ("adopted", anew(2, "worker-1"), [
+    ("adopted", again(2, "worker-1"), [
         "rebuilt", f"{OUT} (evicted before, if it still answers)", "wipe the machine and adopt it again",
         "preflight, then packages, kernel settings, HAProxy, containerd, kubelet", "join as a worker",
     ]),
@@ -199,5 +199,5 @@ def test_a_machine_that_is_kept_is_not_said_to_be_wiped() -> None:
     found = changes(known(keep), planned(edited(keep, state(worker_1="removed"))))
     assert (
         found.nodes[0].actions[-1].text
-        == "stop everything of ours; files and data stay, put the host back to have it again"
+        == "stop everything of kube-ha; files and data stay, put the host back to have it again"
     )

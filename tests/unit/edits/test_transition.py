@@ -71,16 +71,16 @@ REFUSED = [
     ({}, {"cluster.dnsDomain": "k8s.test"}, [fixed("cluster.dnsDomain", "'cluster.local'", "'k8s.test'", "running pods look names up in it")]),
     ({}, {"network.plugin": "none"}, [fixed("network.plugin", "'flannel'", "'none'", "running pods are wired by it")]),
     ({}, {"network.nodeCidrMask": 25}, [fixed("network.nodeCidrMask", "24", "25", "nodes have parts of cluster.podCidr of that size")]),
-    ({}, {"controlPlane.encryptSecrets": False}, [fixed("controlPlane.encryptSecrets", "true", "false", "Secrets lie in etcd in the form it chose")]),
+    ({}, {"controlPlane.encryptSecrets": False}, [fixed("controlPlane.encryptSecrets", "true", "false", "Secrets are in etcd in the form it chose")]),
     ({}, {"pki.caValidityHours": 10000}, [fixed("pki.caValidityHours", "87600", "10000", "another lifetime makes other CAs, which no member would trust")]),
     ({}, {"pools.master.count": 2, "pools.worker.count": 1}, [
         ("pools.master", "master-3 and worker-2 would leave together; put the lines of master-3 back and run up, then take them out and run up again; " + ALLOW.format("leave-together/master-3")),
     ]),
     (WORKERS_9, {"pools.worker.count": 4}, [
-        ("pools.worker", "5 of 9 machines of pool worker would leave (worker-5, worker-6, worker-7, worker-8, worker-9); take out at most 4 per up; " + ALLOW.format("mass-removal/worker")),
+        ("pools.worker", "5 of 9 machines of pool worker would leave (worker-5, worker-6, worker-7, worker-8, worker-9); take out at most 4 per update; " + ALLOW.format("mass-removal/worker")),
     ]),
     (WORKERS_9, {"pools.worker.count": 2, "allow": ["mass-removal/other"]}, [
-        ("pools.worker", "7 of 9 machines of pool worker would leave (worker-3, worker-4, worker-5, worker-6, worker-7 and 2 more); take out at most 4 per up; " + ALLOW.format("mass-removal/worker")),
+        ("pools.worker", "7 of 9 machines of pool worker would leave (worker-3, worker-4, worker-5, worker-6, worker-7 and 2 more); take out at most 4 per update; " + ALLOW.format("mass-removal/worker")),
     ]),
     ({}, {"network.backend": "host-gw"}, [
         ("network.backend", "from vxlan to host-gw: until flannel has restarted on every node, pods of nodes with the one cannot reach pods of nodes with the other; set it back to 'vxlan'; " + ALLOW.format("network-backend/host-gw")),

@@ -89,7 +89,7 @@ def test_a_change_that_never_succeeded_is_taken_back_without_a_word() -> None:
     [
         ({"cluster.etcd": "3.7.0"}, "cluster.etcd", "'3.7.0' is none that fits Kubernetes 1.36.3 in artifacts/lock.yaml; it has 3.6.16, 3.6.15, 3.5.35"),
         ({"cluster.containerd": "2.2.9"}, "cluster.containerd", "'2.2.9' is none that fits Kubernetes 1.36.3 in artifacts/lock.yaml; it has 2.3.7, 2.3.6"),
-        ({"cluster.containerd": "latest"}, "cluster.containerd", "'latest' is no version; write major.minor.patch, as '1.36.3'"),
+        ({"cluster.containerd": "latest"}, "cluster.containerd", "'latest' is not a version; write major.minor.patch, as '1.36.3'"),
     ],
 )  # fmt: skip
 def test_a_version_that_does_not_fit_is_refused(

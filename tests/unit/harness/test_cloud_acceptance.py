@@ -84,5 +84,5 @@ def test_the_first_step_that_fails_ends_it(
     (tmp_path / "Makefile").write_text("plan:\n\ttrue\npreview:\n\tfalse\n")
     monkeypatch.chdir(tmp_path)
     assert cloud_acceptance.main(["aws", "--ssh-from", "192.0.2.0/24", "--spend-money"]) == 1
-    assert "ERROR step 1 failed\n  do: mend it, then --from 1" in capsys.readouterr().out
+    assert "ERROR step 1 failed\n  do: fix it, then --from 1" in capsys.readouterr().out
     assert "192.0.2.0/24" in (tmp_path / "Pulumi.acceptance-aws.yaml").read_text()

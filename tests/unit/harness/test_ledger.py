@@ -70,12 +70,12 @@ def test_a_story_depends_on_its_own_file_and_on_what_all_share(checkout: Path, s
     other.write_text("one\n")
     for name in ("create", "grow"):
         ledger(checkout).note(name, seconds=1)
-    other.write_text("mended\n")
+    other.write_text("fixed\n")
     assert ledger(checkout).passed("create") is not None
     assert ledger(checkout).passed("grow") is None
     own.write_text("from tests.e2e.test_grow import x\n")
     ledger(checkout).note("create", seconds=1)
-    other.write_text("mended again\n")
+    other.write_text("fixed again\n")
     assert ledger(checkout).passed("create") is None
     ledger(checkout).note("create", seconds=1)
     (checkout / shared).parent.mkdir(parents=True, exist_ok=True)

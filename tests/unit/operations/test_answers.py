@@ -13,9 +13,11 @@ LINES = "clock\t12.5\nowner\tdev 01 worker-1\nbusy\t0\n{}\nend"
 
 
 def test_an_answer_that_is_cut_off_tells_its_last_line() -> None:
-    with pytest.raises(UnreadableAnswerError, match="broke off: sudo: a password is required"):
+    with pytest.raises(
+        UnreadableAnswerError, match="was interrupted: sudo: a password is required"
+    ):
         answers.machine("clock\t1\nsudo: a password is required")
-    with pytest.raises(UnreadableAnswerError, match="broke off: no answer"):
+    with pytest.raises(UnreadableAnswerError, match="was interrupted: no answer"):
         answers.machine("")
 
 

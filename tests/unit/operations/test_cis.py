@@ -260,7 +260,7 @@ def test_what_is_meant_has_its_reason(name: str) -> None:
 
 @pytest.mark.parametrize("program", ["kube-apiserver", MANAGER, SCHEDULER, "kubelet", "etcd"])
 def test_a_program_that_does_not_run_passes_nothing(program: str) -> None:
-    """No flag is no answer: a machine that is half made must not look good."""
+    """No flag is not an answer: a machine that is half made must not look good."""
     found = good()
     others = {name: flags for name, flags in found.flags.items() if name != program}
     silent = dataclasses.replace(found, flags=others)
@@ -276,7 +276,7 @@ def test_a_program_that_does_not_run_passes_nothing(program: str) -> None:
 
 
 def test_a_paths_own_pattern_is_asked_for() -> None:
-    """A decider of files that nobody asks the machine about would find nothing, for ever."""
+    """A decider of files that nobody asks the machine about would find nothing, forever."""
     shell = " ".join(PATHS)
     for path in good().modes:
         folder = path.rpartition("/")[0]

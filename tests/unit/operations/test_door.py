@@ -121,7 +121,7 @@ def test_a_name_may_lead_to_what_is_wanted_and_nowhere_else(
     monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(said)))
     assert door.main() == 1
     out = capsys.readouterr().out
-    assert "ERROR localhost: leads to 127.0.0.1 too, where no client belongs" in out
+    assert "ERROR localhost: points to 127.0.0.1 too, where no client belongs" in out
     assert "do: make records of type A: localhost -> 10.0.0.2" in out
 
 

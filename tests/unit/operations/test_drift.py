@@ -225,8 +225,8 @@ CASES: list[tuple[str, Edits, list[tuple[str, str, str]]]] = [
         [
             (
                 "owner",
-                "is no machine of a cluster",
-                "run pulumi up; if it was made anew, raise nodes.worker-1.generation and run it again",
+                "is not a machine of a cluster",
+                "run pulumi up; if it was recreated, raise nodes.worker-1.generation and run it again",
             )
         ],
     ),
@@ -337,7 +337,7 @@ CASES: list[tuple[str, Edits, list[tuple[str, str, str]]]] = [
             (
                 "etcd",
                 "its etcd is another cluster, which began empty, since 1970-01-01 00:15:00 UTC",
-                f"{RAISE}: its data is set aside, and it joins the others anew",
+                f"{RAISE}: its data is set aside, and it joins the others again",
             )
         ],
     ),
@@ -416,7 +416,7 @@ def test_a_kubeconfig_past_rbac_is_told_and_not_missed() -> None:
     path = "/etc/kubernetes/super-admin.conf"
     there = {f"certificate\t{path}": line("certificate", path, b64(300, 365))}
     assert of_machine("master-1", there) == [
-        ("secret", f"{path} lies there: who reads it acts past RBAC, and nothing needs it", RAISE)
+        ("secret", f"{path} is there: who reads it acts past RBAC, and nothing needs it", RAISE)
     ]
     missing = {f"certificate\t{path}": line("certificate", path, "missing")}
     assert of_machine("master-1", missing) == []
@@ -434,7 +434,7 @@ def test_a_kubelet_without_its_certificate_is_made_anew() -> None:
     missing = {f"certificate\t{KUBELET_PEM}": line("certificate", KUBELET_PEM, "missing")}
     ((_, text, do),) = of_machine("worker-1", missing)
     assert text == f"{KUBELET_PEM} holds no certificate"
-    assert do == "raise nodes.<name>.generation of this node and run pulumi up: it is made anew"
+    assert do == "raise nodes.<name>.generation of this node and run pulumi up: it is recreated"
 
 
 NODE = "node\t{}\tTrue\t\tv{}\tcontainerd://{}\t{}\t{}\t{}"
@@ -549,7 +549,7 @@ def with_members(listed: str, but: Edits | None = None) -> dict[str, Edits]:
 @pytest.mark.parametrize(
     ("listed", "at", "told"),
     [
-        (member_list(PLAN, "master-1", "master-2"), "master-3", "is no etcd member"),
+        (member_list(PLAN, "master-1", "master-2"), "master-3", "is not an etcd member"),
         (
             member_list(PLAN, "master-1", "master-2", "master-3", isLearner=True),
             "master-3",
@@ -596,7 +596,7 @@ def test_a_dead_master_is_a_row_and_no_node_complains_of_it_again() -> None:
         "    do: start the machine, or see that this computer reaches its SSH port",
         "  - Node is not Ready",
         "    do: kubectl describe node master-2 tells why",
-        "  - its API server 10.92.0.12 is no endpoint of the Service kubernetes",
+        "  - its API server 10.92.0.12 is not an endpoint of the Service kubernetes",
         "    do: see why its kube-apiserver does not serve (journalctl -u kubelet there)",
         "master-3  10.92.0.13       ok",
         "worker-1  10.92.0.101      ok",

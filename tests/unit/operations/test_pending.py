@@ -62,7 +62,7 @@ def test_another_version_of_the_program_is_told_too() -> None:
         f"version of etcd: {now.versions.etcd}, applied was 3.5.0",
     ]
     assert pending({"format": 1}, now) == [
-        "the last up was that of another version of this program"
+        "the last update was that of another version of this program"
     ]
 
 

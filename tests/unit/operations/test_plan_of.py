@@ -1,4 +1,4 @@
-"""The plan that operations hold machines against is the one that an up would have: of the config and of what the stack remembers."""
+"""The plan that operations hold machines against is the one that an update would have: of the config and of what the stack remembers."""
 
 from __future__ import annotations
 

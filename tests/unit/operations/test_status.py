@@ -167,7 +167,7 @@ def test_alarms_of_etcd_are_shouted() -> None:
 
 
 def test_an_alarm_is_told_once_and_by_the_name_of_whose_it_is() -> None:
-    """Every member tells those of all; one whose member no machine is known for stands by its id."""
+    """Every member tells those of all; one whose member no machine is known for runs as standby its id."""
     errors = ["memberID:1001 alarm:CORRUPT ", "memberID:255 alarm:NOSPACE "]
     edits = {
         node.name: {

@@ -101,7 +101,7 @@ def test_gates_that_are_locked_or_not_there_are_refused(where: str) -> None:
 
 EXAMPLES = [
     ("controlPlane.apiServerArgs", "goaway-chance", "0.5", "'0.5' is not within 0 and 0.02"),
-    ("controlPlane.apiServerArgs", "max-requests-inflight", "lots", "'lots' is no whole number"),
+    ("controlPlane.apiServerArgs", "max-requests-inflight", "lots", "'lots' is not a whole number"),
     ("controlPlane.apiServerArgs", "insecure-port", "0", "kube-apiserver has no such flag"),
     ("controlPlane.apiServerArgs", "version", "true", "prints something and ends"),
     ("controlPlane.apiServerArgs", "etcd-prefix", "/other", "would show another data set"),

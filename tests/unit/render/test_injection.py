@@ -15,7 +15,7 @@ from stacks.render.yaml_text import documents
 from tests.unit.flags import SWITCHABLE
 from tests.unit.render.examples import adopted, lab, local_api
 
-# No deadline: other work on this computer is no failure.
+# No deadline: other work on this computer is not a failure.
 patient = settings(deadline=None, max_examples=40)
 _GO_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 ENDS = string.ascii_letters + string.digits

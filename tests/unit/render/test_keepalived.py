@@ -109,7 +109,7 @@ def test_load_balancers_hold_it_in_place_of_masters() -> None:
         assert ("keepalived" in phases["node"]["PACKAGES"]) == node.is_load_balancer
         assert ("bind 10.92.0.5:8443" in phases["node"].get("HAPROXY_CFG", "")) != node.is_worker
     text = holder(made, made.load_balancers[0])
-    # Masters hear them, so that they can stand by before the pool leaves.
+    # Masters hear them, so that they can run as standby before the pool leaves.
     told = [made.load_balancers[1], *made.masters]
     (peers,) = re.findall(r"unicast_peer \{([^}]*)\}", text)
     assert peers.split() == [node.address for node in told]

@@ -148,7 +148,7 @@ def test_etcd_machines_are_no_place_for_dns() -> None:
 
 def test_acceptance_pods_become_ready_and_are_restricted() -> None:
     container = at(pod_of(acceptance(lab())), "containers", 0)
-    # netexec answers 412 on /healthz for ever when told to open no UDP port.
+    # netexec answers 412 on /healthz forever when told to open no UDP port.
     assert at(container, "args") == ["netexec", "--http-port=8080"]
     assert at(container, "securityContext", "allowPrivilegeEscalation") is False
     assert at(pod_of(acceptance(lab())), "securityContext", "runAsNonRoot") is True

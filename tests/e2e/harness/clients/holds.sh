@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Whether this machine has an address, ten times a second until FOLDER/stop is there; a line for each change and five times a second: ms of the epoch, 1 or 0;
-# the first one says `begun` in its place, for this machine may have been dead before.
+# Whether this machine has an address, ten times a second until FOLDER/stop is there; a line for each change and five
+# times a second: ms of the epoch, 1 or 0; the first one says `begun` in its place, for this machine may have been dead
+# before.
 #   holds.sh ADDRESS FOLDER
 set -euo pipefail
 address=$1 folder=$2 told=- at=0

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Looks at etcd's members twice a second until FOLDER/stop is there. Each look is one line on stdout: start and end (ms of the epoch), then a word for each
-# member, "id,name,voter or learner,answers or silent" (name -: not started yet), or no word at all where nobody with a quorum answered.
+# Looks at etcd's members twice a second until FOLDER/stop is there. Each look is one line on stdout: start and end (ms
+# of the epoch), then a word for each member, "id,name,voter or learner,answers or silent" (name -: not started yet), or
+# no word at all where nobody with a quorum answered.
 #   members.sh FOLDER     in FOLDER: ca.crt, client.crt, client.key; doors (words host:port, those to ask first)
 set -euo pipefail
 folder=$1
@@ -16,7 +17,10 @@ members() {
   local door
   for door in "${doors[@]}"; do
     if ask -f --max-time 1 -d '{"linearizable":true}' "https://$door/v3/cluster/member/list" |
-      jq -re '.members[] | [.ID, .name // "-", (if .isLearner then "learner" else "voter" end), ((.clientURLs // ["https://-"])[0][8:])] | join(" ")' 2>/dev/null; then return; fi
+      jq -re '.members[] | [.ID, .name // "-", (if .isLearner then "learner" else "voter" end),
+        ((.clientURLs // ["https://-"])[0][8:])] | join(" ")' 2>/dev/null; then
+      return
+    fi
   done
 }
 
@@ -43,7 +47,11 @@ look() {
     mapfile -t known < <(awk '{print $4}' <<<"$rows")
     down=" $(silent "${known[@]}" | xargs) "
     while read -r id name role door; do
-      if [[ $door == - || $down == *" $door "* ]]; then words+=" $id,$name,$role,silent"; else words+=" $id,$name,$role,answers"; fi
+      if [[ $door == - || $down == *" $door "* ]]; then
+        words+=" $id,$name,$role,silent"
+      else
+        words+=" $id,$name,$role,answers"
+      fi
     done <<<"$rows"
     doors=("${known[@]/#-/127.0.0.1:1}")
   fi

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# A visitor: asks for pages by HTTPS, one after another, by a connection of its own each, until FOLDER/stop is there. What is no page of that host is
-# asked for once more. Lines on stdout as those of count.sh: number, read, start and end (ms of the epoch), HTTP status (000: no answer), - - and the URL.
-#   visit.sh FOLDER     in FOLDER: ca.crt; doors (words URL=address=word: where that URL's host is to be found, and what its page begins with; read anew for each
+# A visitor: asks for pages by HTTPS, one after another, by a connection of its own each, until FOLDER/stop is there.
+# What is not a page of that host is asked for once more. Lines on stdout as those of count.sh: number, read, start and
+# end (ms of the epoch), HTTP status (000: no answer), - - and the URL.
+# visit.sh FOLDER     in FOLDER: ca.crt; doors (words URL=address=word: where that URL's host is to be found, and what
+# its page begins with; read again for each
 #                        visit); pause (seconds)
 set -euo pipefail
 folder=$1
@@ -13,7 +15,8 @@ now() { REPLY=${EPOCHREALTIME//[.,]/} REPLY=${REPLY%???}; }
 ask() { # ask URL ADDRESS WORD: sets status
   local host=${1#https://}
   host=${host%%/*}
-  status=$(curl -s --noproxy '*' --connect-timeout 3 --max-time 8 --cacert "$folder/ca.crt" --resolve "$host:443:$2" -o "$folder/answer" -w '%{http_code}' "$1") || status=000
+  status=$(curl -s --noproxy '*' --connect-timeout 3 --max-time 8 --cacert "$folder/ca.crt" --resolve "$host:443:$2" \
+    -o "$folder/answer" -w '%{http_code}' "$1") || status=000
   if [[ $status == 200 && $(<"$folder/answer") != "$3"* ]]; then status=418; fi # a page, but another one's
 }
 

@@ -1,0 +1,35 @@
+# shellcheck shell=bash
+# The kubelet's unit, settings and files on a machine that has joined. Only definitions.
+
+# A joined node follows the kubelet settings kept in the cluster; its own identity may read them.
+follow_kubelet_settings() {
+  rm -rf /etc/kubernetes/tmp/kubeadm-kubelet-config* # kubeadm's copies of the settings before, one a run
+  kubeadm upgrade node phase kubelet-config >"$STATE/kubelet-config.log" 2>&1 ||
+    die "kubelet settings cannot be read from the cluster: $(tail -n 3 "$STATE/kubelet-config.log")" \
+      "see that https://127.0.0.1:3446/readyz answers on $NODE"
+  settle_kubelet
+}
+kubelet_files() {
+  printf '%s\n' "$ROOT"/etc/systemd/system/{kubelet.service,kubelet.service.d/10-kubeadm.conf} \
+    "$ROOT/var/lib/kubelet/config.yaml" "$STATE/kubelet.artefact"
+}
+# kubeadm makes them for everybody to read.
+close_kubelet_files() {
+  local name
+  for name in config.yaml kubeadm-flags.env instance-config.yaml; do
+    if [[ -f $ROOT/var/lib/kubelet/$name ]]; then chmod 600 "$ROOT/var/lib/kubelet/$name"; fi
+  done
+}
+settle_kubelet() {
+  local files
+  close_kubelet_files
+  mapfile -t files < <(kubelet_files)
+  settle restart kubelet.service "${files[@]}"
+}
+# kubeadm has just started it with the files that are there now: no reason for another start.
+kubelet_started() {
+  local sums
+  close_kubelet_files
+  sums=$(kubelet_files | xargs sha256sum --)
+  put 600 "$STATE/kubelet.service.sum" <<<"$sums"
+}
