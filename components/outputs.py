@@ -15,8 +15,8 @@ from components.pki.authority import Pki
 from stacks.cluster import rotation
 from stacks.cluster.certificates import ETCD_DOOR
 from stacks.cluster.plan import Plan
-from stacks.cluster.ports import API_PORT, ETCD_CLIENT_PORT
 from stacks.config.network import CHECK_TIMEOUT_S, CHECKS_TO_FALL
+from stacks.config.ports import API_PORT, ETCD_CLIENT_PORT
 from stacks.edits import memory
 from stacks.render import kubeconfig
 

@@ -68,7 +68,7 @@ def make(
         return told
     try:
         engine = Engine(name)
-        engine.keep_state(in_lab=stack.plan_of(name).in_lab)
+        engine.keep_state(local=stack.plan_of(name).local)
         if not engine.knows_stack():
             there = (
                 f"There is no stack {name} in {engine.backend} yet: its first update "

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from stacks.config import stack_file
 from stacks.config.stack_file import StackFileError
+from stacks.providers import registry
 
 # Also what the engine takes; anything else would have to be quoted wherever the name is used.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -25,7 +26,7 @@ def main() -> int:
     if strange:
         sys.stderr.write(f"ERROR no names of stacks: {strange}; letters, digits, _ . - only\n")
         return 1
-    found = [name for name in names if not _in_lab(Path(f"Pulumi.{name}.yaml"))]
+    found = [name for name in names if not _is_local(Path(f"Pulumi.{name}.yaml"))]
     print(f"stacks={json.dumps(found)}")
     return 0
 
@@ -34,12 +35,12 @@ def _files() -> list[Path]:
     return sorted(Path().glob("Pulumi.*.yaml"))
 
 
-def _in_lab(file: Path) -> bool:
+def _is_local(file: Path) -> bool:
     try:
         machines = stack_file.read(file).get("machines")
     except StackFileError:
         return False
-    return isinstance(machines, dict) and machines.get("provider") == "lab"
+    return isinstance(machines, dict) and registry.is_local(machines.get("provider"))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """`python -m operations.tunnel STACK`: hold the tunnel to the bastion of a stack, until Ctrl-C.
 
-For machines of clouds with `access: tunnel`. It waits while there is no bastion yet, forwards to it
-by the cloud's own command (gcloud, aws), and begins again whenever that one ends.
+For machines of clouds with `access: tunnel`. It waits while there is no bastion yet, points to it by
+the cloud's own command (gcloud, aws), and begins again whenever that one ends.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
 
 from components.ssh import tunnel
@@ -24,25 +23,13 @@ from operations.engine import stack
 from operations.engine.engine import StackError
 from stacks.cluster import clouds
 from stacks.cluster.plan import Plan
-from stacks.config.clouds import AwsSpec, GcpSpec
+from stacks.providers import registry
+from stacks.providers.cloud import LOCAL, bastion_name
+from stacks.providers.provider import Way
 
 _PAUSE_S = 5  # between two looks, and before a tunnel that ended begins again
 _LOOK_S = 120  # for one answer of the cloud
 _END_S = 5  # for a command to end by itself
-_SSH_PORT = 22
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """The commands of one cloud."""
-
-    bastion: str  # its name there
-    port: int  # of this computer
-    programs: tuple[tuple[str, str], ...]  # program, and where to get it
-    log_in: str  # what a person does when the cloud does not know them
-    find: tuple[str, ...]  # prints JSON about the bastion
-    read: Callable[[object], list[str]]  # of that JSON: the last words of `lead`, for each found
-    lead: tuple[str, ...]  # listens until it is ended; what `read` gives stands behind
 
 
 def way(plan: Plan) -> Way | None:
@@ -50,60 +37,9 @@ def way(plan: Plan) -> Way | None:
     cloud = clouds.settings(plan.spec)
     if cloud is None or cloud.access != "tunnel":
         return None
-    cluster = plan.spec.cluster.name
-    name = f"{cluster}-{clouds.bastion_name(cloud)}"
-    if isinstance(cloud, GcpSpec):
-        return _by_iap(cloud, cluster, name)
-    return _by_ssm(cloud, cluster, name) if isinstance(cloud, AwsSpec) else None
-
-
-def _by_iap(gcp: GcpSpec, cluster: str, bastion: str) -> Way:
-    project, gcloud = f"--project={gcp.project}", ("gcloud", "compute")
-    wanted = f"name={bastion} AND labels.kube-ha-cluster={cluster} AND status=RUNNING"
-    return Way(
-        bastion=bastion,
-        port=gcp.tunnel_port,
-        programs=(("gcloud", "https://cloud.google.com/sdk/docs/install"),),
-        log_in="gcloud auth login",
-        find=(
-            *(*gcloud, "instances", "list", project, "--quiet"),
-            *(f"--filter={wanted}", "--format=json(zone)"),
-        ),
-        read=_zones,
-        lead=(
-            *(*gcloud, "start-iap-tunnel", bastion, str(_SSH_PORT), project, "--quiet"),
-            f"--local-host-port={clouds.LOCAL}:{gcp.tunnel_port}",
-        ),
-    )
-
-
-def _by_ssm(aws: AwsSpec, cluster: str, bastion: str) -> Way:
-    region, docs = f"--region={aws.region}", "https://docs.aws.amazon.com"
-    return Way(
-        bastion=bastion,
-        port=aws.tunnel_port,
-        programs=(
-            ("aws", f"{docs}/cli/latest/userguide/getting-started-install.html"),
-            (
-                "session-manager-plugin",
-                f"{docs}/systems-manager/latest/userguide/"
-                "session-manager-working-with-install-plugin.html",
-            ),
-        ),
-        log_in="aws sso login, or AWS_PROFILE=...",
-        find=(
-            *("aws", "ec2", "describe-instances", region, "--output=json"),
-            *("--query=Reservations[].Instances[].InstanceId", "--filters"),
-            *(f"Name=tag:Name,Values={bastion}", f"Name=tag:kube-ha-cluster,Values={cluster}"),
-            "Name=instance-state-name,Values=running",
-        ),
-        read=lambda found: [f"--target={one}" for one in _listed(found)],
-        lead=(
-            *("aws", "ssm", "start-session", region),
-            "--document-name=AWS-StartPortForwardingSession",
-            f"--parameters=portNumber={_SSH_PORT},localPortNumber={aws.tunnel_port}",
-        ),
-    )
+    provider = registry.cloud(plan.spec)
+    bastion = f"{plan.spec.cluster.name}-{bastion_name(cloud)}"
+    return provider.way(plan.spec, bastion) if provider else None
 
 
 def main(arguments: list[str]) -> int:
@@ -116,7 +52,7 @@ def main(arguments: list[str]) -> int:
         found = way(stack.plan_of(name))
         if found is None:
             raise StackError(
-                f"no tunnel reaches the machines of Pulumi.{name}.yaml\n  do: nothing; it is for "
+                f"no tunnel points to the machines of Pulumi.{name}.yaml\n  do: nothing; it is for "
                 "machines of a cloud with access: tunnel (docs/clouds.md)"
             )
         hold(found)
@@ -139,7 +75,7 @@ def hold(to: Way, *, pause_s: float = _PAUSE_S) -> None:
             raise StackError(f"there is no {program} on this computer\n  do: install it: {where}")
     if tunnel.listens(to.port):
         raise StackError(
-            f"something listens at {clouds.LOCAL}:{to.port} already\n  do: end it, if it is "
+            f"something listens at {LOCAL}:{to.port} already\n  do: end it, if it is "
             "another `make tunnel`; else set tunnelPort to a free port, and run up"
         )
     look, waits = _looks(to), False
@@ -152,9 +88,7 @@ def hold(to: Way, *, pause_s: float = _PAUSE_S) -> None:
             time.sleep(pause_s)
             continue
         waits = False
-        _say(
-            f"{clouds.LOCAL}:{to.port} points to {to.bastion}; leave this running, end with Ctrl-C"
-        )
+        _say(f"{LOCAL}:{to.port} points to {to.bastion}; leave this running, end with Ctrl-C")
         status = _run((*to.lead, rest))
         _say(f"{to.lead[0]} ended (exit code {status}); once more in {pause_s:g} s")
         time.sleep(pause_s)
@@ -209,16 +143,6 @@ def _json(text: str) -> object:
     return found
 
 
-def _listed(found: object) -> list[str]:
-    return [str(one) for one in found] if isinstance(found, list) else []
-
-
-def _zones(found: object) -> list[str]:
-    # gcloud gives zones as addresses.
-    rows = found if isinstance(found, list) else []
-    return [f"--zone={row['zone'].rpartition('/')[2]}" for row in rows]
-
-
 def _run(command: tuple[str, ...]) -> int:
     """Run it to its end, which is ours too: a tunnel that is left over would keep the port."""
     with _ending(subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)) as it:
@@ -227,7 +151,7 @@ def _run(command: tuple[str, ...]) -> int:
 
 @contextmanager
 def _ending(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """End the process, and those that it started, on exit.
+    """End the process, and those that it started, at the end.
 
     A session of its own makes them a group: `aws` ends by itself without its plugin.
     """

@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     try:
         engine = Engine(given.stack)
         wanted = stack.plan_of(given.stack)
-        engine.keep_state(in_lab=wanted.in_lab)
+        engine.keep_state(local=wanted.local)
         _find_stack(engine)
         if given.approved is not None:
             check(_approved(given.approved), preview.make(given.stack))

@@ -18,6 +18,7 @@ import yaml
 
 from operations.engine.engine import Engine
 from stacks.config.stack_file import PREFIX
+from stacks.providers import registry
 
 _EXAMPLES = Path("examples")
 _UNCHANGED = "unchanged"
@@ -50,8 +51,8 @@ def steps(provider: str, zone: Mapping[str, object] | None = None) -> tuple[Step
         )
         named = (to_masters,)
     lifted: tuple[Step, ...] = ()
-    if provider == "gcp":
-        # Google deletes no protected machine, whoever asks.
+    if registry.CLOUDS[provider].PROTECTED_BY:
+        # Nobody deletes a protected machine there, whoever asks.
         lifted = (Step(title="lift the protection", edit={protection: False}, run=("up",)),)
     return (
         Step(title="show what will be made", run=("plan", "preview")),
@@ -118,7 +119,7 @@ def edit(raw: dict[str, object], path: str, value: object) -> None:
 def main(arguments: list[str]) -> int:
     """Print the steps, or do them; exit code 1 at the first that fails."""
     parser = argparse.ArgumentParser(prog="python -m tests.cloud_acceptance")
-    parser.add_argument("provider", choices=("gcp", "aws"))
+    parser.add_argument("provider", choices=tuple(registry.CLOUDS))
     parser.add_argument("--project", help="project ID at Google")
     parser.add_argument("--ssh-from", metavar="CIDR", help="network that you come from")
     parser.add_argument("--tunnel", action="store_true", help="no public SSH: access tunnel")

@@ -5,6 +5,7 @@ The SDKs of clouds are big (250 MB of Python): whoever does not use one does not
 
 from __future__ import annotations
 
+import importlib
 from typing import Protocol
 
 from pulumi import Input, Resource
@@ -28,22 +29,17 @@ class Machines(Protocol):
         """The machine of a node; `after` has to be done before it is made or used."""
 
 
+# The module of each, which makes them by `of`.
+MODULES = {
+    "lab": "components.machines.lab",
+    "adopt": "components.machines.adopted",
+    "gcp": "components.machines.gcp.machines",
+    "aws": "components.machines.aws.machines",
+}
+
+
 def of(plan: Plan) -> Machines:
     """The machines of the plan's provider; what they stand on is registered."""
-    match plan.spec.machines.provider:
-        case "lab":
-            from components.machines.lab import Lab
-
-            return Lab(plan)
-        case "adopt":
-            from components.machines.adopted import Adopted
-
-            return Adopted(plan)
-        case "gcp":
-            from components.machines.gcp.machines import Gcp
-
-            return Gcp(plan)
-        case "aws":
-            from components.machines.aws.machines import Aws
-
-            return Aws(plan)
+    module = importlib.import_module(MODULES[plan.spec.machines.provider])
+    made: Machines = module.of(plan)
+    return made

@@ -12,6 +12,11 @@ from components.ssh.commands import Machine
 from stacks.cluster.plan import Bastion, Node, Plan
 
 
+def of(plan: Plan) -> Adopted:
+    """The machines of a plan."""
+    return Adopted(plan)
+
+
 @dataclass(frozen=True, slots=True)
 class Adopted:
     """The machines of a plan whose pools name hosts."""

@@ -12,8 +12,9 @@ from pulumi_command import remote
 from components.machines import host_keys
 from components.ssh import tunnel
 from components.ssh.commands import Machine
-from stacks.cluster import cloud_machines, clouds
+from stacks.cluster import cloud_machines
 from stacks.cluster.plan import Node, Plan
+from stacks.providers.cloud import LOCAL, USER, bastion_name
 from stacks.render import cloud_init
 
 # A machine answers a minute or two after it is made; each attempt waits for up to 15 s.
@@ -60,11 +61,11 @@ class Keys:
         if address is None:
             _say_when_nobody_listens(cloud.tunnel_port)
         return remote.ProxyConnectionArgs(
-            host=clouds.LOCAL if address is None else address,
+            host=LOCAL if address is None else address,
             port=cloud.tunnel_port if address is None else None,
-            user=clouds.USER,
+            user=USER,
             private_key=self._user.private_key_openssh,
-            host_key=self._public(clouds.bastion_name(cloud)),
+            host_key=self._public(bastion_name(cloud)),
             dial_error_limit=_TUNNEL_DIALS if address is None else _DIALS,
         )
 
@@ -83,13 +84,13 @@ class Keys:
             node=node,
             connection=remote.ConnectionArgs(
                 host=address,
-                user=clouds.USER,
+                user=USER,
                 private_key=self._user.private_key_openssh,
                 host_key=self._public(node.name),
                 dial_error_limit=_DIALS,
                 proxy=through,
             ),
-            user=clouds.USER,
+            user=USER,
             exists=exists,
             deleted_with=instance,
             provider_id=provider_id,
@@ -107,7 +108,7 @@ def _say_when_nobody_listens(port: int) -> None:
     if pulumi.runtime.is_dry_run() or tunnel.listens(port):
         return
     pulumi.warn(
-        f"nothing listens at {clouds.LOCAL}:{port}, through which machines are reached: run "
+        f"nothing listens at {LOCAL}:{port}, through which machines are reached: run "
         f"`make tunnel STACK={pulumi.get_stack()}` in another terminal and leave it running; this "
         f"up waits for it, {_TUNNEL_WAIT_MIN} minutes from the first command on"
     )

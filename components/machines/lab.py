@@ -12,9 +12,14 @@ from pulumi_command import local, remote
 from components.machines import host_keys
 from components.ssh.commands import Machine
 from stacks.cluster.plan import Node, Plan
-from stacks.cluster.resolve import lab_mirror
+from stacks.providers import lab
 
 _SCRIPT = "lab/machine.sh"
+
+
+def of(plan: Plan) -> Lab:
+    """The machines of a plan."""
+    return Lab(plan)
 
 
 class Lab(ComponentResource):
@@ -97,6 +102,6 @@ class Lab(ComponentResource):
 
 def _bundle(plan: Plan) -> str:
     """Folder of the bundle that the lab's mirror serves."""
-    own = lab_mirror(plan.spec.machines.lab)
+    own = lab.mirror(plan.spec)
     served = plan.mirror if plan.mirror and plan.mirror.url == own.url else own
     return str(PurePath(served.manifest).parent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 
-from stacks.cluster import clouds
+from stacks.providers.cloud import LOCAL
 
 
 def listens(port: int) -> bool:
@@ -17,7 +17,7 @@ def listens(port: int) -> bool:
         # So that connections which have just ended do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((clouds.LOCAL, port))
+            probe.bind((LOCAL, port))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 return True

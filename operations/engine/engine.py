@@ -75,7 +75,7 @@ class Engine:
         self._command(())  # without a program nobody knows
         return self._ask("output", "--json") is not None
 
-    def keep_state(self, *, in_lab: bool) -> None:
+    def keep_state(self, *, local: bool) -> None:
         """See that there is a backend which will still be there tomorrow.
 
         Without one in the environment that is this checkout's own, made here if it is not yet.
@@ -84,7 +84,7 @@ class Engine:
         """
         if not self.own_backend:
             return
-        if os.environ.get("CI") and not in_lab:
+        if os.environ.get("CI") and not local:
             raise StackError(
                 f"stack {self.stack} would keep its state in this checkout, and a CI runner forgets"
                 " that\n  do: set PULUMI_BACKEND_URL (docs/ci.md)"

@@ -20,6 +20,7 @@ from stacks.config.stack_file import StackFileError
 from stacks.edits import memory
 from stacks.explain import formats
 from stacks.load import load, planned
+from stacks.providers.cloud import LOCAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +107,10 @@ def _keys(found: object) -> dict[str, str]:
 
 def _see_tunnel(name: str, targets: Mapping[str, Target]) -> None:
     bastions = (target.bastion for target in targets.values() if target.bastion)
-    for port in {hop.port for hop in bastions if hop.address == clouds.LOCAL}:
+    for port in {hop.port for hop in bastions if hop.address == LOCAL}:
         if not tunnel.listens(port):
             raise StackError(
-                f"nothing listens at {clouds.LOCAL}:{port}, through which machines are reached\n"
+                f"nothing listens at {LOCAL}:{port}, through which machines are reached\n"
                 f"  do: make tunnel STACK={name}, in another terminal, and leave it running"
             )
 

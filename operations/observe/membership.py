@@ -10,7 +10,7 @@ from operations.observe.facts import KubernetesNode, Member
 from operations.observe.hints import AGAIN, RAISE, Difference
 from operations.observe.probe import Findings
 from stacks.cluster.plan import Node, Plan
-from stacks.cluster.ports import ETCD_PEER_PORT
+from stacks.config.ports import ETCD_PEER_PORT
 
 
 def of_node(node: Node, wanted: Expected, findings: Findings) -> Iterator[Difference]:

@@ -7,11 +7,11 @@ from ipaddress import IPv4Network
 
 from stacks.checks.outside import within
 from stacks.cluster import api_record, clouds, inventory
-from stacks.config.cloud_values import AWS_ZONE
 from stacks.config.clouds import CloudSpec
 from stacks.config.front_doors import DnsZoneSpec
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
+from stacks.providers import registry
 
 _DNS, _ZONE = "frontDoors.dns", "frontDoors.zone"
 
@@ -24,7 +24,8 @@ def problems(spec: Spec) -> Iterator[Problem]:
             yield Problem(_ZONE, f"does nothing with dns {doors.dns}; write dns: managed too")
         return
     if not clouds.in_cloud(spec):
-        text = f"managed is by the DNS of gcp or aws, machines are of {spec.machines.provider}"
+        of = " or ".join(registry.CLOUDS)
+        text = f"managed is by the DNS of {of}, machines are of {registry.of(spec).NAME}"
         yield Problem(_DNS, f"{text}; write unmanaged, or none")
     if doors.zone is None:
         yield Problem(_ZONE, "is missing; write the domain and the id of the zone for the record")
@@ -36,7 +37,7 @@ def problems(spec: Spec) -> Iterator[Problem]:
 
 
 def _zone(spec: Spec, zone: DnsZoneSpec) -> Iterator[Problem]:
-    provider, domain, host = spec.machines.provider, zone.domain, api_record.name(spec)
+    cloud, domain, host = registry.cloud(spec), zone.domain, api_record.name(spec)
     named = any(letter.isalpha() for letter in host)  # an address is told by check_front_doors
     if named and not within(host, domain):
         yield Problem("cluster.endpoint", f"{host} is not a name in {_ZONE}.domain, {domain}")
@@ -46,12 +47,11 @@ def _zone(spec: Spec, zone: DnsZoneSpec) -> Iterator[Problem]:
     if zone.id is None and not zone.private:
         text = "is missing: a public zone has to be there, for only who holds the domain above it"
         yield Problem(f"{_ZONE}.id", f"{text} can point to it; name it, or write private: true")
-    if zone.id is not None and clouds.in_cloud(spec):
-        aws = provider == "aws"
-        if bool(AWS_ZONE.fullmatch(zone.id)) != aws:
-            example = "'Z0123456789ABCDEFGHIJ'" if aws else "'my-zone'"
-            yield Problem(f"{_ZONE}.id", f"{zone.id} is not a zone of {provider}; write {example}")
-    if zone.project is not None and (provider != "gcp" or zone.id is None):
+    if zone.id is not None and cloud is not None and not cloud.is_dns_zone(zone.id):
+        text = f"{zone.id} is not a zone of {cloud.NAME}; write {cloud.DNS_ZONE}"
+        yield Problem(f"{_ZONE}.id", text)
+    has_project = cloud is not None and cloud.DNS_ZONE_PROJECT
+    if zone.project is not None and (not has_project or zone.id is None):
         text = "is of a zone of Google that is there; leave it out"
         yield Problem(f"{_ZONE}.project", text)
 
@@ -59,7 +59,7 @@ def _zone(spec: Spec, zone: DnsZoneSpec) -> Iterator[Problem]:
 def _reach(spec: Spec, zone: DnsZoneSpec, cloud: CloudSpec) -> Iterator[Problem]:
     places = inventory.present(spec)
     masters = sum("master" in spec.pools[place.pool].roles for place in places)
-    kind, where = clouds.balancer(spec, masters), f"machines.{spec.machines.provider}"
+    kind, where = clouds.balancer(spec, masters), clouds.path(spec)
     if kind == "external" and zone.private:
         text = "an external load balancer is for clients outside, who do not see a private zone"
         yield Problem(f"{_ZONE}.private", f"{text}; name a public one")

@@ -7,12 +7,15 @@ from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network
 
 from stacks.checks import dns
-from stacks.cluster import node_ports, ports
-from stacks.cluster.inventory import Place
+from stacks.cluster import node_ports
+from stacks.config import ports
 from stacks.config.fields import Role
 from stacks.config.front_doors import VipSpec
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
+from stacks.providers import registry
+from stacks.providers.places import Place
+from stacks.providers.provider import OwnNetwork
 
 _VIP = "frontDoors.vip"
 _ADOPTED_MASK = 24
@@ -41,19 +44,27 @@ def subnet(spec: Spec, vip: VipSpec) -> IPv4Network:
     """The network in which the address moves."""
     if vip.subnet is not None:
         return IPv4Network(vip.subnet)
-    if spec.machines.provider == "lab":
-        return IPv4Network(spec.machines.lab.subnet)
+    own = _layer_2(spec)
+    if own is not None:
+        return IPv4Network(own.cidr)
     return IPv4Network(f"{vip.address}/{_ADOPTED_MASK}", strict=False)
+
+
+def _layer_2(spec: Spec) -> OwnNetwork | None:
+    """What machines are made in, where an address can move in it."""
+    own = registry.of(spec).network(spec)
+    return own if own is not None and own.taken is not None else None
 
 
 def _subnet(spec: Spec, vip: VipSpec, places: Sequence[Place]) -> Iterator[Problem]:
     """An address is heard of in its own layer 2 alone."""
     network, address = subnet(spec, vip), IPv4Address(vip.address)
-    lab = spec.machines.provider == "lab"
-    if lab and vip.subnet is not None:
-        yield Problem(f"{_VIP}.subnet", "is machines.lab.subnet in the lab; leave it out")
+    own = _layer_2(spec)
+    if own is not None and vip.subnet is not None:
+        text = f"is {own.path} {registry.of(spec).PLACE}; leave it out"
+        yield Problem(f"{_VIP}.subnet", text)
         return
-    what = "machines.lab.subnet" if lab else f"{_VIP}.subnet"
+    what = own.path if own is not None else f"{_VIP}.subnet"
     if address not in network:
         text = f"{address} is not within {what} {network}, where the masters are"
         yield Problem(f"{_VIP}.address", f"{text}; choose a free address of it")
@@ -62,9 +73,8 @@ def _subnet(spec: Spec, vip: VipSpec, places: Sequence[Place]) -> Iterator[Probl
         network.network_address: "the network's own address",
         network.broadcast_address: "the network's broadcast address",
     }
-    if lab:
-        known[network.network_address + 1] = "this computer's"
-        known[network.network_address + 2] = "the mirror's"
+    for number, whose in ((own.taken if own else None) or {}).items():
+        known[network.network_address + number] = whose
     if network.prefixlen < 31 and address in known:
         yield Problem(f"{_VIP}.address", f"{address} is {known[address]}; choose a free one")
     has_own = any("loadbalancer" in pool.roles for pool in spec.pools.values())

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from stacks.config.kubelet import EvictionSignal, KubeletSpec, Reservable
 from stacks.config.problems import Problem, dotted
 from stacks.config.spec import Spec
+from stacks.providers import registry
 
 _BYTES = ("k", "Ki", "M", "Mi", "G", "Gi", "T", "Ti")
 
@@ -14,7 +15,7 @@ _BYTES = ("k", "Ki", "M", "Mi", "G", "Gi", "T", "Ti")
 def problems(spec: Spec) -> list[Problem]:
     """What the kubelet refuses to start with, or what means something else than it says."""
     kubelet = spec.kubelet
-    containers = spec.machines.containers or spec.machines.provider == "lab"
+    containers = spec.machines.containers or registry.of(spec).LOCAL
     return [
         *_eviction(kubelet.eviction_hard),
         *_reserved("systemReserved", kubelet.system_reserved),

@@ -6,8 +6,9 @@ from ipaddress import IPv4Network
 
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
+from stacks.networks import registry
+from stacks.providers import registry as providers
 
-LAB_MASKS = (16, 28)
 # Of every computer, whatever its network.
 _TAKEN = {
     IPv4Network("0.0.0.0/8"): "this network",
@@ -22,13 +23,12 @@ _NOT_FOR_PODS = 3  # addresses of a node's part: the network's own, the bridge's
 _WHY = {
     "cluster.podCidr": "every node takes a /{mask} of it, and kubeadm makes 65536 of those at most",
     "cluster.serviceCidr": "an API server takes a million addresses at most, and .10 is DNS",
-    "machines.lab.subnet": "machines have numbers from 10 on in it, and a host has one such bridge",
 }
 
 
 def problems(spec: Spec) -> list[Problem]:
     """Networks that overlap, that no component takes, or that are too small."""
-    return [*_networks(spec), *_nodes_in_pod_cidr(spec), *_pods_on_a_node(spec), *_flannels(spec)]
+    return [*_networks(spec), *_nodes_in_pod_cidr(spec), *_pods_on_a_node(spec), *_idle(spec)]
 
 
 def _networks(spec: Spec) -> list[Problem]:
@@ -37,12 +37,9 @@ def _networks(spec: Spec) -> list[Problem]:
         ("cluster.podCidr", IPv4Network(spec.cluster.pod_cidr)),
         ("cluster.serviceCidr", IPv4Network(spec.cluster.service_cidr)),
     ]
-    if spec.machines.provider == "lab":
-        named.append(("machines.lab.subnet", IPv4Network(spec.machines.lab.subnet)))
-    if spec.machines.provider == "gcp" and spec.machines.gcp:
-        named.append(("machines.gcp.cidr", IPv4Network(spec.machines.gcp.cidr)))
-    if spec.machines.provider == "aws" and spec.machines.aws:
-        named.append(("machines.aws.cidr", IPv4Network(spec.machines.aws.cidr)))
+    machines = providers.of(spec).network(spec)
+    if machines is not None:
+        named.append((machines.path, IPv4Network(machines.cidr)))
     out = [
         Problem(path, f"{network} overlaps {other_path} {other}; use networks of their own")
         for place, (path, network) in enumerate(named)
@@ -59,14 +56,16 @@ def _networks(spec: Spec) -> list[Problem]:
     limits = {
         "cluster.podCidr": (max(8, mask - _MOST_PARTS), mask),
         "cluster.serviceCidr": (12, 27),  # kube-apiserver takes 2^20 addresses at most; .10 is DNS
-        "machines.lab.subnet": LAB_MASKS,
     }
+    reasons = {path: text.format(mask=mask) for path, text in _WHY.items()}
+    if machines is not None and machines.sizes is not None:
+        limits[machines.path], reasons[machines.path] = machines.sizes, machines.why
     for path, network in named:
         if path not in limits:
-            continue  # said by check_clouds
+            continue  # said by its provider
         low, high = limits[path]
         if not low <= network.prefixlen <= high:
-            why = _WHY[path].format(mask=mask)
+            why = reasons[path]
             text = f"/{network.prefixlen} does not fit: {why}; use /{low} to /{high}"
             out.append(Problem(path, text))
     return out
@@ -78,8 +77,8 @@ def _nodes_in_pod_cidr(spec: Spec) -> list[Problem]:
     if network.prefixlen > mask:
         return []  # said by _networks
     nodes = sum(
-        len(pool.hosts or ()) if spec.machines.provider == "adopt" else pool.count or 0
-        for pool in spec.pools.values()
+        len(providers.of(spec).places(spec, name))
+        for name, pool in spec.pools.items()
         if "master" in pool.roles or "worker" in pool.roles
     )
     room = 2 ** (mask - network.prefixlen)
@@ -104,12 +103,16 @@ def _pods_on_a_node(spec: Spec) -> list[Problem]:
     return [Problem("kubelet.maxPods", text)]
 
 
-def _flannels(spec: Spec) -> list[Problem]:
-    if spec.network.plugin == "flannel":
-        return []
+def _idle(spec: Spec) -> list[Problem]:
+    """Settings that another network follows."""
+    followed = registry.of(spec).SETTINGS
     said = {
         "mtu": spec.network.mtu is not None,
         "backend": spec.network.backend != type(spec.network).model_fields["backend"].default,
     }
     text = f"does nothing with plugin {spec.network.plugin}; set it in your own network's manifest"
-    return [Problem(f"network.{key}", text) for key, is_said in said.items() if is_said]
+    return [
+        Problem(f"network.{key}", text)
+        for key, is_said in said.items()
+        if is_said and key not in followed
+    ]

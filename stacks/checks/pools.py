@@ -11,6 +11,8 @@ from stacks.config.fields import Role
 from stacks.config.pools import PoolSpec, TaintSpec
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
+from stacks.providers import registry
+from stacks.providers.provider import Provider
 
 # Roles of machines that Kubernetes does not know as nodes -> what to call one.
 NO_NODE: Mapping[tuple[Role, ...], str] = {
@@ -46,7 +48,7 @@ def problems(spec: Spec) -> list[Problem]:
     for name, pool in spec.pools.items():
         path = f"pools.{name}"
         out += _roles(path, pool.roles)
-        out += _machines(path, pool, spec.machines.provider)
+        out += _machines(path, pool, registry.of(spec))
         out += node_labels(path, pool.labels, pool.taints)
         what = NO_NODE.get(pool.roles)
         if what and (pool.labels or pool.taints):
@@ -77,7 +79,7 @@ def _load_balancers(spec: Spec) -> list[Problem]:
         if clouds.in_cloud(spec):
             text = (
                 "loadbalancer needs a VIP, which no network of a cloud carries; leave the pool out "
-                f"for machines.{spec.machines.provider}.apiLoadBalancer"
+                f"for {clouds.path(spec)}.apiLoadBalancer"
             )
         return [Problem(f"pools.{name}.roles", text) for name in pools]
     places = [place for place in inventory.places(spec) if place.pool in pools]
@@ -150,16 +152,16 @@ def _roles(path: str, roles: tuple[Role, ...]) -> list[Problem]:
     return out
 
 
-def _machines(path: str, pool: PoolSpec, provider: str) -> list[Problem]:
-    """The lab counts its machines, adopted ones are listed."""
+def _machines(path: str, pool: PoolSpec, provider: Provider) -> list[Problem]:
+    """Machines that are made are counted, others are listed."""
     out = []
-    if provider != "adopt":
-        where = "in the lab" if provider == "lab" else f"on {provider}"
+    if provider.MADE:
         if pool.hosts is not None:
-            out.append(Problem(f"{path}.hosts", f"is for provider adopt; {where} write count"))
+            text = f"is for provider adopt; {provider.PLACE} write count"
+            out.append(Problem(f"{path}.hosts", text))
         if pool.count is None:
-            who = "the lab makes" if provider == "lab" else f"{provider} makes"
-            out.append(Problem(f"{path}.count", f"is missing; {who} this many machines"))
+            text = f"is missing; {provider.MAKER} makes this many machines"
+            out.append(Problem(f"{path}.count", text))
         return out
     if pool.count is not None:
         out.append(

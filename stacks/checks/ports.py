@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from stacks.cluster import inventory, node_ports, ports
-from stacks.cluster.inventory import Place
+from stacks.cluster import inventory, node_ports
+from stacks.config import ports
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
+from stacks.networks import registry as networks
+from stacks.providers.places import Place
 
 _SSH = 22
 _INGRESS = (80, 443)
 _LEAST = 1024  # ports below it belong to the machine
-_FLANNEL = {8472: "flannel's packets"}
 
 
 def problems(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
@@ -49,7 +50,7 @@ def _node_ports(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
         roles = spec.pools[place.pool].roles
         if not {"master", "worker"} & set(roles):
             continue
-        taken = {**ports.of_roles(roles), **_FLANNEL, _ssh_port(spec, place)[0]: "sshd"}
+        taken = {**ports.of_roles(roles), **networks.ports(), _ssh_port(spec, place)[0]: "sshd"}
         hit = sorted(port for port in taken if port in wanted)
         if hit:
             text = f"{node_ports.span(wanted)} holds {hit[0]}, which belongs to {taken[hit[0]]} on"

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from stacks.config.problems import Problem, dotted
 from stacks.config.runtime import OWN_REGISTRIES
 from stacks.config.spec import Spec
+from stacks.providers import registry as providers
 
 _DOCKER_HUB = "docker.io"
 # Names of the same registry that no image has in its name.
@@ -16,7 +17,7 @@ _NOT_IN_IMAGE_NAMES = ("hub.docker.com", "index.docker.io", "registry-1.docker.i
 
 def problems(spec: Spec) -> list[Problem]:
     """Registries that images do not name, or whose images come from somewhere else."""
-    mirrored = spec.mirror is not None or spec.machines.provider == "lab"
+    mirrored = (spec.mirror or providers.of(spec).mirror(spec)) is not None
     out = []
     for registry, urls in spec.runtime.registry_mirrors.items():
         path = dotted(("runtime", "registryMirrors", registry))

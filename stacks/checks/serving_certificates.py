@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stacks.cluster.inventory import Place
 from stacks.cluster.serving_certificates import PATH
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
+from stacks.providers.places import Place
 
 _LONGEST = 64 - len("system:node:")  # ub-common-name, RFC 5280 appendix A.1
 

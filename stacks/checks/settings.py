@@ -15,6 +15,7 @@ from stacks.checks import (
 from stacks.config.network import API_SHUTDOWN_DELAY_S, CHECK_TIMEOUT_S, CHECKS_TO_FALL
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
+from stacks.providers import registry
 
 # HAProxy opens two files for each, and some for itself; it does not start if it may not. Machines
 # of the lab may open 20000.
@@ -50,7 +51,7 @@ def _load_balancing(spec: Spec) -> list[Problem]:
             f"that a master ends, which answers for {delay_ms} ms more; use at most {most}"
         )
         out.append(Problem(f"{path}.checkIntervalMs", text))
-    containers = spec.machines.containers or spec.machines.provider == "lab"
+    containers = spec.machines.containers or registry.of(spec).LOCAL
     if containers and wanted.max_connections > _CONTAINER_CONNECTIONS:
         text = (
             f"{wanted.max_connections} need more files than machines that are containers may open; "

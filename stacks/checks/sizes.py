@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from stacks.cluster import artifacts, clouds, names, rotation
 from stacks.cluster.artifacts import File
 from stacks.cluster.plan import Mirror, Node, Plan
-from stacks.cluster.ports import ETCD_CLIENT_PORT
 from stacks.config.pools import TaintSpec
+from stacks.config.ports import ETCD_CLIENT_PORT
 from stacks.config.problems import Problem
 from stacks.phases import downloads as phase_downloads
 from stacks.phases import manifests

@@ -28,10 +28,11 @@ from stacks.checks import (
     zones,
 )
 from stacks.cluster import inventory
-from stacks.cluster.inventory import Place
 from stacks.config.fields import Role
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
+from stacks.providers import registry
+from stacks.providers.places import Place
 from stacks.releases import versions
 
 
@@ -41,7 +42,7 @@ def problems(spec: Spec) -> list[Problem]:
     return [
         *_kubernetes(spec),
         *networks.problems(spec),
-        *_machines(spec),
+        *registry.of(spec).problems(spec, places),
         *pools.problems(spec),
         *zones.problems(spec, places),
         *addresses.problems(spec, places),
@@ -114,49 +115,6 @@ def _chosen(spec: Spec) -> Iterator[tuple[versions.Component, str]]:
         yield "etcd", spec.cluster.etcd
     if spec.cluster.containerd is not None:
         yield "containerd", spec.cluster.containerd
-
-
-def _machines(spec: Spec) -> list[Problem]:
-    """Settings of the other provider do nothing, so they are refused."""
-    machines = spec.machines
-    if machines.provider == "lab":
-        if machines.on_release != type(machines)(provider="lab").on_release:
-            text = "is for provider adopt; machines of the lab are deleted"
-            return [Problem("machines.onRelease", text)]
-        if machines.ssh != type(machines.ssh)():
-            return [Problem("machines.ssh", "is for provider adopt; the lab makes its own keys")]
-        return []
-    if machines.provider != "adopt":
-        return _in_cloud(spec)
-    out = []
-    if machines.lab != type(machines.lab)():
-        out.append(Problem("machines.lab", "is for provider lab; leave it out"))
-    ssh = machines.ssh
-    if ssh.private_key_file is None and not ssh.agent:
-        text = "is missing; name a private key file, or set machines.ssh.agent: true"
-        out.append(Problem("machines.ssh.privateKeyFile", text))
-    if ssh.private_key_file is not None and ssh.agent:
-        text = "stands beside privateKeyFile; leave one of them out"
-        out.append(Problem("machines.ssh.agent", text))
-    bastion = ssh.bastion
-    if bastion is not None and bastion.host_key is None and not ssh.insecure_ignore_host_key:
-        out.append(
-            Problem("machines.ssh.bastion.hostKey", addresses.NO_HOST_KEY.format(bastion.address))
-        )
-    return out
-
-
-def _in_cloud(spec: Spec) -> list[Problem]:
-    machines = spec.machines
-    usual = type(machines)(provider="lab")
-    given = {
-        "machines.lab": machines.lab != usual.lab,
-        "machines.ssh": machines.ssh != usual.ssh,
-        "machines.onRelease": machines.on_release != usual.on_release,
-        "machines.containers": machines.containers,
-    }
-    text = f"does nothing on {machines.provider}, where machines and keys are made; leave it out"
-    return [Problem(path, text) for path, said in given.items() if said]
 
 
 def _duplicates(spec: Spec, places: Iterable[Place]) -> list[Problem]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import yaml
 
 from stacks.cluster import user_addons
-from stacks.cluster.user_addons import HERE, OWN, Addon, KubernetesObject
+from stacks.cluster.user_addons import HERE, Addon, KubernetesObject
 from stacks.config import local_file
 from stacks.config.engine_yaml import NoYamlError
 from stacks.config.problems import Problem
@@ -23,7 +23,7 @@ def said_problems(spec: Spec) -> list[Problem]:
     out = []
     for name, said in sorted(spec.addons.items()):
         path = f"addons.{name}"
-        if name in OWN:
+        if name in user_addons.own():
             out.append(Problem(path, "is the name of an add-on that the stack makes; take another"))
         if not said.manifests:
             out.append(

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network
 
 from stacks.cluster import clouds
-from stacks.cluster.inventory import Place
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
+from stacks.providers.places import Place
 
 _WORLD = 1 << 24  # a network of this many addresses or more is not an office
 
@@ -26,7 +26,7 @@ def _open_doors(spec: Spec) -> Iterator[Problem]:
     for network in cloud.ssh_from if cloud is not None else ():
         if IPv4Network(network).num_addresses >= _WORLD:
             text = f"lets {network} try keys and flaws of sshd; name the networks you come from"
-            yield Problem(f"machines.{spec.machines.provider}.sshFrom", text)
+            yield Problem(f"{clouds.path(spec)}.sshFrom", text)
 
 
 def _endpoint(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from stacks.cluster.inventory import Place
 from stacks.config.fields import ZONE_LABEL
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
+from stacks.providers import registry
+from stacks.providers.places import Place
 
 
 def problems(spec: Spec, places: Sequence[Place]) -> list[Problem]:
@@ -16,7 +17,7 @@ def problems(spec: Spec, places: Sequence[Place]) -> list[Problem]:
     out: list[Problem] = []
     for name, pool in spec.pools.items():
         path = f"pools.{name}"
-        if pool.zones and spec.machines.provider == "adopt":
+        if pool.zones and not registry.of(spec).MADE:
             text = "does nothing for adopted machines; write the zone of each in hosts"
             out.append(Problem(f"{path}.zones", text))
         if len(set(pool.zones)) != len(pool.zones):
@@ -25,7 +26,7 @@ def problems(spec: Spec, places: Sequence[Place]) -> list[Problem]:
             out.append(Problem(f"{path}.zones", text))
         if ZONE_LABEL in pool.labels and any(p.zone for p in places if p.pool == name):
             out.append(Problem(f"{path}.labels", _SAID_TWICE))
-    if spec.machines.provider == "adopt":
+    if not registry.of(spec).MADE:
         out += [
             Problem(f"nodes.{name}.zone", "does nothing for adopted machines; write it in hosts")
             for name, node in spec.nodes.items()

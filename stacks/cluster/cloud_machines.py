@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stacks.cluster import clouds
-from stacks.cluster.addresses import nth
-from stacks.cluster.clouds import BASTION_OFFSET
 from stacks.cluster.plan import Node, Plan
 from stacks.config.clouds import CloudSpec
-
-# Another than the bastion's: with a change of access both are there for a time. At Google the first
-# two are taken, on AWS the first four.
-_GCP_TUNNEL_OFFSET, _AWS_TUNNEL_OFFSET = 3, 4
+from stacks.providers import registry
+from stacks.providers.provider import Cloud
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,33 +21,32 @@ class Hardware:
 
 
 def provider_id(plan: Plan, node: Node, instance: str) -> str:
-    """What Kubernetes knows a machine of the cloud by; `instance`: its name (Google), its ID (AWS).
-
-    As the providers write it: gce.go and instances.go of cloud-provider-gcp and -aws.
-    """
-    gcp = plan.spec.machines.gcp
-    if plan.spec.machines.provider == "gcp" and gcp is not None:
-        return f"gce://{gcp.project}/{node.zone}/{instance}"
-    return f"aws:///{node.zone}/{instance}"
+    """What Kubernetes knows a machine of the cloud by; `instance`: what the cloud calls it."""
+    return _cloud(plan).machine_id(plan.spec, node.zone, instance)
 
 
 def of_plan(plan: Plan) -> CloudSpec:
     """The section of a plan's cloud. Raises ValueError where machines are made in none."""
     found = clouds.settings(plan.spec)
     if found is None:
-        msg = f"provider {plan.spec.machines.provider} is not a cloud"
-        raise ValueError(msg)
+        raise _no_cloud(plan)
     return found
+
+
+def _cloud(plan: Plan) -> Cloud:
+    found = registry.cloud(plan.spec)
+    if found is None:
+        raise _no_cloud(plan)
+    return found
+
+
+def _no_cloud(plan: Plan) -> ValueError:
+    return ValueError(f"provider {plan.spec.machines.provider} is not a cloud")
 
 
 def bastion_address(plan: Plan) -> str | None:
     """Inner address of the bastion; None: the provider's choice."""
-    spec = plan.spec
-    tunnel = of_plan(plan).access == "tunnel"
-    if spec.machines.gcp:
-        return nth(spec.machines.gcp.cidr, _GCP_TUNNEL_OFFSET if tunnel else BASTION_OFFSET)
-    network = clouds.subnet(spec, clouds.zones(spec)[0])
-    return nth(str(network), _AWS_TUNNEL_OFFSET) if tunnel and network else None
+    return _cloud(plan).bastion_address(plan.spec, tunnel=of_plan(plan).access == "tunnel")
 
 
 def hardware(plan: Plan, node: Node) -> Hardware:

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal
 
-from stacks.cluster import cloud_machines, clouds, node_ports, ports
+from stacks.cluster import cloud_machines, node_ports
 from stacks.cluster.plan import Plan
+from stacks.config import ports
 from stacks.config.fields import Role
 from stacks.config.spec import Spec
+from stacks.networks import registry as networks
+from stacks.providers import registry
+from stacks.providers.cloud import api_clients, bastion_name
+from stacks.providers.site import Group, Rule
 
-Group = Literal["machine", "control", "etcd", "master", "node", "bastion"]
-# From where IAP comes (Google Cloud, "Using IAP for TCP forwarding"). SSM's agent on the bastion
-# dials out, and then itself: there nothing is let in.
-_IAP = "35.235.240.0/20"
-_VXLAN_PORT = 8472
 _SSH, _API = (22, 22), (ports.API_PORT, ports.API_PORT)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """Connections that are let in. Everything else that comes from elsewhere is not."""
-
-    name: str  # unique, stable
-    protocol: Literal["tcp", "udp", "icmp"]
-    ports: tuple[int, int] | None  # first and last; None: the protocol has none
-    to: Group
-    groups: tuple[Group, ...] = ()  # of whom
-    ranges: tuple[str, ...] = ()  # of which networks outside
 
 
 def groups(roles: Iterable[Role]) -> tuple[Group, ...]:
@@ -43,22 +30,18 @@ def groups(roles: Iterable[Role]) -> tuple[Group, ...]:
     return tuple(found)
 
 
-def rules(plan: Plan, *, health_checks: tuple[str, ...] = ()) -> tuple[Rule, ...]:
-    """Who may reach whom, sorted by name.
-
-    `health_checks`: networks that the provider's load balancer asks from.
-    """
+def rules(plan: Plan) -> tuple[Rule, ...]:
+    """Who may reach whom, sorted by name."""
     found = [*_between_machines(plan), *_of_ssh(plan), *_of_clients(plan)]
-    if health_checks and plan.balancer != "none":
-        found.append(
-            Rule(name="api-health", protocol="tcp", ports=_API, to="master", ranges=health_checks)
-        )
+    cloud = registry.cloud(plan.spec)
+    if cloud and (asked := cloud.HEALTH_CHECKS.get(plan.balancer)):
+        found.append(Rule(name="api-health", protocol="tcp", ports=_API, to="master", ranges=asked))
     return tuple(sorted(found, key=lambda rule: rule.name))
 
 
 def _between_machines(plan: Plan) -> Iterator[Rule]:
     etcd, client = (ports.ETCD_CLIENT_PORT, ports.ETCD_PEER_PORT), (ports.ETCD_CLIENT_PORT,) * 2
-    node_ports, vxlan = _node_ports(plan.spec), (_VXLAN_PORT,) * 2
+    node_ports = _node_ports(plan.spec)
     yield Rule(name="etcd", protocol="tcp", ports=etcd, to="etcd", groups=("etcd", "master"))
     yield Rule(name="api", protocol="tcp", ports=_API, to="master", groups=("node",))
     yield Rule(name="kubelet", protocol="tcp", ports=(10250,) * 2, to="node", groups=("master",))
@@ -67,8 +50,9 @@ def _between_machines(plan: Plan) -> Iterator[Rule]:
     yield Rule(name="icmp", protocol="icmp", ports=None, to="machine", groups=("machine",))
     # Each machine's preflight sees whether it reaches masters and members, by this port.
     yield Rule(name="ssh-peers", protocol="tcp", ports=_SSH, to="control", groups=("machine",))
-    if plan.spec.network.plugin == "flannel":
-        yield Rule(name="vxlan", protocol="udp", ports=vxlan, to="node", groups=("node",))
+    for one in networks.of(plan.spec).TUNNELS:
+        span = (one.port, one.port)
+        yield Rule(name=one.name, protocol=one.protocol, ports=span, to="node", groups=("node",))
     if plan.spec.front_doors.etcd is not None:
         yield Rule(name="etcd-door", protocol="tcp", ports=client, to="etcd", groups=("node",))
 
@@ -79,18 +63,17 @@ def _of_ssh(plan: Plan) -> Iterator[Rule]:
         yield Rule(name="ssh", protocol="tcp", ports=_SSH, to="machine", ranges=cloud.ssh_from)
         return
     yield Rule(name="ssh", protocol="tcp", ports=_SSH, to="machine", groups=("bastion",))
-    outside_of = {"bastion": cloud.ssh_from}
-    if plan.spec.machines.provider == "gcp":
-        outside_of["tunnel"] = (_IAP,)
-    if ranges := outside_of.get(cloud.access):
-        name = f"ssh-{clouds.bastion_name(cloud)}"
+    provider = registry.cloud(plan.spec)
+    tunnelled = provider.TUNNEL_FROM if provider else ()
+    if ranges := tunnelled if cloud.access == "tunnel" else cloud.ssh_from:
+        name = f"ssh-{bastion_name(cloud)}"
         yield Rule(name=name, protocol="tcp", ports=_SSH, to="bastion", ranges=ranges)
 
 
 def _of_clients(plan: Plan) -> Iterator[Rule]:
     """From networks outside: of the API, and of Services by node ports."""
     cloud, outside = cloud_machines.of_plan(plan), _node_ports(plan.spec)
-    if clients := clouds.api_clients(cloud):
+    if clients := api_clients(cloud):
         yield Rule(name="api-clients", protocol="tcp", ports=_API, to="master", ranges=clients)
     kinds: tuple[Literal["tcp", "udp"], ...] = ("tcp", "udp")
     for kind in kinds if cloud.node_ports_from else ():

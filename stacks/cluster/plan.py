@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stacks.cluster import clouds
-from stacks.cluster.addresses import nth
-from stacks.cluster.ports import API_PORT
 from stacks.cluster.user_addons import Addon
+from stacks.config.addresses import nth
 from stacks.config.fields import GIVEN_UP, ZONE_LABEL, GivenUp, NodeState, Role
 from stacks.config.pki import Subject
 from stacks.config.pools import TaintSpec
+from stacks.config.ports import API_PORT
 from stacks.config.spec import Spec
+from stacks.providers import registry
+from stacks.providers.site import Balancer
 from stacks.releases.versions import Versions
 
 
@@ -121,24 +123,24 @@ class Plan:
     warnings: tuple[tuple[str, str], ...] = ()  # (config path, text), of what load.py has checked
 
     @property
-    def in_lab(self) -> bool:
-        """Machines are made on this computer."""
-        return self.spec.machines.provider == "lab"
+    def local(self) -> bool:
+        """Machines live on this computer alone, as containers."""
+        return registry.of(self.spec).LOCAL
 
     @property
     def made(self) -> bool:
         """Machines are made and deleted by the stack; keys and connections are its own."""
-        return self.spec.machines.provider != "adopt"
+        return registry.of(self.spec).MADE
 
     @property
-    def balancer(self) -> clouds.Balancer:
+    def balancer(self) -> Balancer:
         """The cloud's load balancer before the masters."""
         return clouds.balancer(self.spec, len(self.masters))
 
     @property
     def containers(self) -> bool:
         """Machines are containers, of the lab or adopted: some kernel settings are out of reach."""
-        return self.spec.machines.containers or self.in_lab
+        return self.spec.machines.containers or self.local
 
     @property
     def api_service_ip(self) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 
 from stacks.cluster import fence, inventory, user_addons
-from stacks.cluster.addresses import nth
-from stacks.cluster.inventory import Place
 from stacks.cluster.plan import Bastion, Mirror, Node, Plan, Ssh
 from stacks.cluster.user_addons import Addon
 from stacks.config import defaults
 from stacks.config.fields import DefaultsLevel
-from stacks.config.machines import LabSpec, SshSpec
+from stacks.config.machines import SshSpec
 from stacks.config.pools import HostSpec, PoolSpec, TaintSpec
 from stacks.config.spec import Spec
+from stacks.providers import registry
+from stacks.providers.places import Place
 from stacks.releases import versions
 from stacks.releases.versions import Versions
 
@@ -117,18 +117,8 @@ def _bastion(ssh: SshSpec) -> Bastion | None:
 
 
 def _mirror(spec: Spec) -> Mirror | None:
-    """What the config names, else the lab's own mirror, the second address of its subnet."""
-    if spec.mirror is not None:
-        said = spec.mirror
-        return Mirror(url=said.url, registry=said.registry, manifest=said.manifest)
-    return lab_mirror(spec.machines.lab) if spec.machines.provider == "lab" else None
-
-
-def lab_mirror(lab: LabSpec) -> Mirror:
-    """The one that comes with the machines of a lab."""
-    address = nth(lab.subnet, 2)
-    return Mirror(
-        url=f"http://{address}:8080",
-        registry=f"http://{address}:5000",
-        manifest=".local/bundle/manifest.json",
-    )
+    """What the config names, else one that comes with the machines."""
+    said = spec.mirror or registry.of(spec).mirror(spec)
+    if said is None:
+        return None
+    return Mirror(url=said.url, registry=said.registry, manifest=said.manifest)

@@ -17,12 +17,10 @@ import yaml
 from stacks.config import engine_yaml, local_file
 from stacks.config.engine_yaml import NoYamlError
 from stacks.config.spec import Spec
+from stacks.networks import registry as networks
 
-# Add-ons of the product's own: a resource of the stack is called after each.
-OWN = (
-    *("admission-policies", "coredns", "flannel", "kube-proxy", "lost-nodes"),
-    "serving-certificates",
-)
+# Add-ons of the product's own in every cluster.
+_OWN = ("admission-policies", "coredns", "kube-proxy", "lost-nodes", "serving-certificates")
 # Deleting one of these deletes what others keep in it, or what nobody can bring back.
 KEPT = (
     "CustomResourceDefinition.apiextensions.k8s.io",
@@ -55,6 +53,11 @@ class Addon:
     name: str
     files: tuple[tuple[str, str], ...]  # (path as the config has it, SHA-256), in their order
     objects: tuple[KubernetesObject, ...]  # in the order of the files
+
+
+def own() -> tuple[str, ...]:
+    """Names of the product's own add-ons: a resource of the stack is called after each."""
+    return (*_OWN, *networks.addons())
 
 
 def read(spec: Spec, root: Path = HERE) -> tuple[Addon, ...]:

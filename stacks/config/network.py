@@ -8,9 +8,12 @@ from pydantic import Field
 
 from stacks.config.fields import Section
 
+# A module of stacks/networks each.
+NetworkName = Literal["flannel", "none"]
+
 
 class NetworkSpec(Section):
-    plugin: Literal["flannel", "none"] = Field(
+    plugin: NetworkName = Field(
         "flannel", description="pod network; none leaves nodes NotReady for your own manifest"
     )
     backend: Literal["vxlan", "host-gw"] = Field(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stacks.cluster import api_record
+from stacks.cluster import api_record, clouds
 from stacks.cluster.plan import Plan
 from stacks.config.problems import Problem
 from stacks.edits.memory import Memory
@@ -48,7 +48,7 @@ def warnings_of(before: Memory | None, plan: Plan) -> list[Problem]:
     ):
         text = f"{api_record.name(plan.spec)} will point to {api_record.words(plan)}"
         text = f"{text}: clients outside of the network lose the API"
-        out.append(Problem(f"machines.{plan.spec.machines.provider}.apiLoadBalancer", text))
+        out.append(Problem(f"{clouds.path(plan.spec)}.apiLoadBalancer", text))
     path = "frontDoors.dns" if api_record.zone(plan.spec) is None else "frontDoors.zone"
     text = "at the end, and who goes by it loses the API until there is another one of that name"
     return [*out, *(Problem(path, f"{gone} {text}") for gone in deleted(before, plan))]

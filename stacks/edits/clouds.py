@@ -8,7 +8,10 @@ from stacks.checks.refusals import Refusal
 from stacks.cluster import cloud_machines, clouds
 from stacks.cluster.plan import Node, Plan
 from stacks.config.problems import Problem
+from stacks.edits.membership import listed
 from stacks.edits.memory import Memory
+from stacks.providers import registry
+from stacks.providers.cloud import api_clients
 
 
 def refusals_of(before: Memory, plan: Plan) -> list[Refusal]:
@@ -50,7 +53,7 @@ def warnings_of(before: Memory | None, plan: Plan) -> list[Problem]:
         *_way_in(then, plan),
         *_controller_words(then, plan),
         *(
-            Problem(f"pools.{pool}", f"{text}is raised {_some(names)} stay as they are")
+            Problem(f"pools.{pool}", f"{text}is raised {listed(names)} stay as they are")
             for pool, names in sorted(stale.items())
         ),
     ]
@@ -58,7 +61,7 @@ def warnings_of(before: Memory | None, plan: Plan) -> list[Problem]:
 
 def _controller_words(then: Plan, plan: Plan) -> Iterator[Problem]:
     was, now = clouds.has_controller(then.spec), clouds.has_controller(plan.spec)
-    path = f"machines.{plan.spec.machines.provider}.cloudController"
+    path = f"{clouds.path(plan.spec)}.cloudController"
     if now and not was:
         text = (
             "Nodes that are there get the ID of their machine, which is for life; labels of the "
@@ -76,15 +79,15 @@ def _controller_words(then: Plan, plan: Plan) -> Iterator[Problem]:
 def _way_in(then: Plan, plan: Plan) -> Iterator[Problem]:
     """Another way to the machines, while nothing of it shows on them."""
     was, now = cloud_machines.of_plan(then), cloud_machines.of_plan(plan)
-    where = f"machines.{plan.spec.machines.provider}"
+    where = clouds.path(plan.spec)
     if now.access == "tunnel" and was.access != "tunnel":
         yield Problem(
             f"{where}.access",
             f"every machine is reached through {clouds.way_in(plan.spec)} from now on: run "
             "`make tunnel` beside this update, and whenever machines are to be reached",
         )
-    if clouds.api_clients(was) and not clouds.api_clients(now):
-        listed = ", ".join(clouds.api_clients(was))
+    if api_clients(was) and not api_clients(now):
+        listed = ", ".join(api_clients(was))
         yield Problem(
             f"{where}.apiFrom",
             f"is empty, and there is no sshFrom any more: the API is closed to {listed}",
@@ -115,8 +118,9 @@ def _moved(then: Plan, plan: Plan) -> Iterator[Refusal]:
 
 
 def _protected(then: Plan, plan: Plan) -> Iterator[Refusal]:
-    """At Google no machine is deleted while it is protected, not by the stack either."""
-    if then.spec.machines.provider != "gcp" or not cloud_machines.of_plan(then).deletion_protection:
+    """Where no machine is deleted while it is protected, not by the stack either."""
+    cloud = registry.cloud(then.spec)
+    if not cloud or not cloud.PROTECTED_BY or not cloud_machines.of_plan(then).deletion_protection:
         return
     stay = {node.name for _, node in _kept(then, plan)}
     # The machine of one that is decommissioned is kept, and so is its protection.
@@ -126,11 +130,7 @@ def _protected(then: Plan, plan: Plan) -> Iterator[Refusal]:
             yield Refusal(
                 "machine-protected",
                 old.name,
-                "machines.gcp.deletionProtection",
-                f"{old.name} would be deleted, and Google protects it; set this to false and run "
-                "up, then make this edit, and set it back",
+                f"{clouds.path(then.spec)}.deletionProtection",
+                f"{old.name} would be deleted, and {cloud.PROTECTED_BY} protects it; set this to "
+                "false and run up, then make this edit, and set it back",
             )
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

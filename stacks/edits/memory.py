@@ -18,7 +18,7 @@ from stacks.cluster.plan import Node, Plan
 from stacks.cluster.resolve import plan
 from stacks.cluster.user_addons import Addon, KubernetesObject
 from stacks.config import defaults, parse
-from stacks.config.fields import DefaultsLevel
+from stacks.config.fields import DefaultsLevel, Section
 from stacks.config.spec import Spec
 from stacks.config.values import VERSION
 from stacks.edits import endings, released
@@ -26,6 +26,7 @@ from stacks.edits.endings import Ending
 from stacks.edits.released import Released
 from stacks.phases import desired, system_addons
 from stacks.phases import scripts as phase_scripts
+from stacks.providers import registry
 from stacks.releases.versions import Versions
 
 ENDINGS = "certificates"  # what endings.first makes, which only an update knows
@@ -162,15 +163,13 @@ def rendered(plan: Plan) -> dict[str, dict[str, str]]:
 def fixed(plan: Plan) -> dict[str, object]:
     """Values by config path of what is chosen when a cluster is made."""
     spec = plan.spec
-    lab = spec.machines.provider == "lab"
     return {
         "cluster.name": spec.cluster.name,
         "cluster.podCidr": spec.cluster.pod_cidr,
         "cluster.serviceCidr": spec.cluster.service_cidr,
         "cluster.dnsDomain": spec.cluster.dns_domain,
-        "machines.provider": spec.machines.provider,
-        "machines.lab.subnet": spec.machines.lab.subnet if lab else None,
-        **_of_clouds(spec),
+        "machines.provider": registry.of(spec).NAME,
+        **_of_sections(spec),
         "network.plugin": spec.network.plugin,
         "network.nodeCidrMask": spec.network.node_cidr_mask,
         "controlPlane.encryptSecrets": spec.control_plane.encrypt_secrets,
@@ -178,19 +177,15 @@ def fixed(plan: Plan) -> dict[str, object]:
     }
 
 
-def _of_clouds(spec: Spec) -> dict[str, object]:
-    gcp = spec.machines.gcp if spec.machines.provider == "gcp" else None
-    aws = spec.machines.aws if spec.machines.provider == "aws" else None
-    return {
-        "machines.gcp.project": gcp.project if gcp else None,
-        "machines.gcp.region": gcp.region if gcp else None,
-        "machines.gcp.cidr": gcp.cidr if gcp else None,
-        "machines.gcp.access": gcp.access if gcp else None,
-        "machines.aws.access": aws.access if aws else None,
-        "machines.aws.region": aws.region if aws else None,
-        "machines.aws.cidr": aws.cidr if aws else None,
-        "machines.aws.vpcId": aws.vpc_id if aws else None,
-    }
+def _of_sections(spec: Spec) -> dict[str, object]:
+    """What each provider's section says of its own kind; None beside machines of another."""
+    out: dict[str, object] = {}
+    wanted = registry.of(spec)
+    for name, each in registry.all_().items():
+        section = getattr(spec.machines, name, None) if each is wanted else None
+        said = section.model_dump(by_alias=True) if isinstance(section, Section) else {}
+        out |= {f"machines.{name}.{key}": said.get(key) for key in each.FIXED}
+    return out
 
 
 def machines(nodes: Iterable[Node]) -> dict[str, Machine]:
@@ -234,7 +229,7 @@ def read(previous: Mapping[str, object]) -> Memory:
     except ValueError as error:
         raise UnreadableMemoryError(str(error)) from None
     if clouds.in_cloud(said.spec) and clouds.settings(said.spec) is None:
-        raise UnreadableMemoryError(f"machines.{said.spec.machines.provider} is not in its config")
+        raise UnreadableMemoryError(f"{clouds.path(said.spec)} is not in its config")
     return Memory(
         kubernetes=said.versions.kubernetes,
         fixed=_compared(fixed(said), config),

@@ -5,7 +5,7 @@ After a failed up the cluster lies between both, so each rule must hold from eit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from stacks.checks import refusals
@@ -24,6 +24,8 @@ from stacks.edits import (
     warnings,
 )
 from stacks.edits.memory import Memory, UnreadableMemoryError
+from stacks.networks import registry as networks
+from stacks.providers import registry
 
 # Config path -> how to get what the user wants, since the cluster cannot be changed into it.
 _NEW_CLUSTER = "make a new stack with the new value and move the workload over"
@@ -33,15 +35,6 @@ _FIXED = {
     "cluster.serviceCidr": "Services and the API's certificates have addresses of it",
     "cluster.dnsDomain": "running pods look names up in it",
     "machines.provider": "machines cannot change their kind",
-    "machines.lab.subnet": "machines have their addresses of it",
-    "machines.gcp.access": "machines that are there have a public address, or have none",
-    "machines.aws.access": "machines that are there have a public address, or have none",
-    "machines.gcp.project": "machines are made in it",
-    "machines.gcp.region": "machines and their addresses are of it",
-    "machines.gcp.cidr": "machines have their addresses of it",
-    "machines.aws.region": "machines and their addresses are of it",
-    "machines.aws.cidr": "machines have their addresses of it",
-    "machines.aws.vpcId": "machines are made in it",
     "network.plugin": "running pods are wired by it",
     "network.nodeCidrMask": "nodes have parts of cluster.podCidr of that size",
     "controlPlane.encryptSecrets": "Secrets are in etcd in the form it chose",
@@ -115,11 +108,21 @@ def _refusals(before: Memory, plan: Plan) -> list[Refusal]:
         *_identity(before, plan),
         *_renamed(before, plan),
         *membership.refusals_of(before, plan),
-        *_backend(before, plan),
+        *_cut_off(before, plan),
         *rotation.refusals(before, plan),
         *serving_certificates.refusals(before, plan),
         *clouds.refusals_of(before, plan),
     ]
+
+
+def _fixed() -> dict[str, str]:
+    """What no edit changes, by config path, with the reason."""
+    of_providers = {
+        f"machines.{name}.{key}": why
+        for name, provider in registry.all_().items()
+        for key, why in provider.FIXED.items()
+    }
+    return {**_FIXED, **of_providers}
 
 
 def _immutable(before: Memory, plan: Plan) -> list[Refusal]:
@@ -132,7 +135,7 @@ def _immutable(before: Memory, plan: Plan) -> list[Refusal]:
             f"cannot change from {_word(was[path])} to {_word(now[path])}: {reason}; "
             f"set it back to {_word(was[path])}, or {_NEW_CLUSTER}",
         )
-        for path, reason in _FIXED.items()
+        for path, reason in _fixed().items()
         # A field that was not remembered yet is new in this program: there is nothing to compare.
         if was.get(path) is not None
         and now[path] is not None
@@ -199,13 +202,12 @@ def _renamed(before: Memory, plan: Plan) -> list[Refusal]:
     return out
 
 
-def _backend(before: Memory, plan: Plan) -> list[Refusal]:
-    old = before.plan.spec.network.backend if before.plan else None
-    new = plan.spec.network.backend
-    if old in (None, new) or plan.spec.network.plugin != "flannel":
-        return []
-    text = (
-        f"from {old} to {new}: until flannel has restarted on every node, pods of nodes with the "
-        f"one cannot reach pods of nodes with the other; set it back to {old!r}"
-    )
-    return [Refusal("network-backend", new, "network.backend", text)]
+def _cut_off(before: Memory, plan: Plan) -> Iterator[Refusal]:
+    """Settings of the pod network that nodes cannot all take over at once."""
+    if before.plan is None:
+        return
+    for key, cut in networks.of(plan.spec).CUTS.items():
+        old, new = (getattr(one.network, key) for one in (before.plan.spec, plan.spec))
+        if old != new:
+            text = f"from {old} to {new}: {cut}; set it back to {old!r}"
+            yield Refusal(f"network-{key}", str(new), f"network.{key}", text)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stacks.cluster import clouds
 from stacks.cluster.plan import Plan
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.edits import snapshots
 from stacks.edits.memory import Memory
+from stacks.providers import registry
 
 _LEVELS = ("privileged", "baseline", "restricted")
 
@@ -50,9 +52,9 @@ def _unsaved(before: Memory, plan: Plan) -> Iterator[Problem]:
 
 
 def _disks(then: Spec, now: Spec) -> Iterator[Problem]:
-    for provider in ("gcp", "aws"):
-        was, wanted = getattr(then.machines, provider), getattr(now.machines, provider)
-        if was is None or wanted is None or was.etcd_disk_type == wanted.etcd_disk_type:
-            continue
+    cloud = registry.cloud(now)
+    was, wanted = (cloud.said(then), cloud.said(now)) if cloud else (None, None)
+    if was and wanted and was.etcd_disk_type != wanted.etcd_disk_type:
         text = f"goes to {wanted.etcd_disk_type} for disks still to be made; those that are there"
-        yield Problem(f"machines.{provider}.etcdDiskType", f"{text} stay {was.etcd_disk_type}")
+        path = f"{clouds.path(now)}.etcdDiskType"
+        yield Problem(path, f"{text} stay {was.etcd_disk_type}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from stacks.cluster import cloud_resources
-from stacks.cluster.cloud_resources import Group
 from stacks.cluster.plan import Plan
+from stacks.providers.site import Kind as Group
 
 _SHOWN = 4
 

@@ -107,7 +107,7 @@ ABOUT: Mapping[Part, About] = {
         "name of the API",
         "once",
         "every master serves",
-        "the record as it was or as it is to be; whom both lead to serves",
+        "the record as it was or as it is to be; whoever both point to serves",
     ),
     "nodes": About(
         "list of nodes: labels, taints, and those that leave",

@@ -20,6 +20,7 @@ from stacks.explain import cloud, front_doors, keys, places, rollout
 from stacks.explain.actions import NodeChange, Wave, only
 from stacks.explain.changes import Changes
 from stacks.explain.parts import ABOUT, MASTER, MEMBER
+from stacks.networks import registry as networks
 from stacks.order.difference import PARTS, Difference
 from stacks.order.step import Part
 from stacks.render import join
@@ -212,7 +213,7 @@ def _checked(nodes: Iterable[NodeChange]) -> str:
 
 def _asked_again(running: Iterable[Difference]) -> Iterator[str]:
     if [*running]:
-        yield "asked again whether it leads to what serves, nothing changes"
+        yield "asked again whether it points to what serves, nothing changes"
 
 
 def _token(joining: int) -> str:
@@ -223,7 +224,7 @@ def _token(joining: int) -> str:
 
 
 def _gate(plan: Plan) -> str:
-    network = plan.spec.network.plugin != "none"
+    network = networks.of(plan.spec).PROVED
     doors = f"; the API at {plan.vip}" if plan.vip else ""
     return f"API, controllers, add-ons{doors}" + (
         "; a pod on every node reaches pods, Service, NodePort and DNS" if network else ""

@@ -18,7 +18,7 @@ def listed(scene: Scene) -> Step:
     plan = scene.plan
     # The token too: only one phase runs on a machine, and the list waits for those that join by it.
     # The last member: one on its own machine may come after masters. Whoever leaves does so once
-    # the API's name leads to others.
+    # the API's name points to others.
     named = (scene.own("api-name-known"),) if doors.has_record(scene) else ()
     # Who leaves the control plane is in no HAProxy any more.
     balanced = [name for node, name in doors.ready(scene).items() if node in scene.settled]

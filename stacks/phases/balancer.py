@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stacks.cluster import api_record
 from stacks.cluster.plan import Plan
-from stacks.cluster.ports import API_PORT
+from stacks.config.ports import API_PORT
 
 _SERVES_S = 300  # AWS asks new targets for minutes before it leads anybody to them
 _DOOR_S = 60

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from stacks.cluster.artifacts import IMAGE, File
 from stacks.cluster.plan import Node, Plan
+from stacks.networks import registry
 from stacks.render import containerd
 
 _WORKER_FILES = ("containerd", "runc", "cni-plugins", "kubeadm", "kubelet")
@@ -32,8 +33,8 @@ def node_artefacts(plan: Plan, node: Node, files: Mapping[str, File]) -> str:
 
 def node_images(plan: Plan, node: Node) -> tuple[str, ...]:
     """Names, as among files, of the images of kube-ha that may run on a node."""
-    flannel = ("flannel",) if plan.spec.network.plugin == "flannel" else ()
-    own = (*_WORKER_IMAGES, *(_MASTER_IMAGES if node.is_master else ()), *flannel)
+    network = registry.of(plan.spec).IMAGES
+    own = (*_WORKER_IMAGES, *(_MASTER_IMAGES if node.is_master else ()), *network)
     return tuple(f"{IMAGE}{name}" for name in own)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stacks.cluster import api_record, clouds, digests
 from stacks.cluster.plan import Plan
+from stacks.networks import registry
 from stacks.render import acceptance as manifest
 
 _REACH = 5  # neighbours that each node's pod dials; all pairs up to six nodes
@@ -11,15 +12,14 @@ _REACH = 5  # neighbours that each node's pod dials; all pairs up to six nodes
 
 def of_gate(plan: Plan) -> dict[str, str]:
     """Values of the gate phase, but for APPLIED; `make verify` runs it with the same ones."""
-    network = plan.spec.network.plugin != "none"
+    network = registry.of(plan.spec)
     rollouts = ["kube-system/deployment/coredns", "kube-system/daemonset/kube-proxy"]
-    if plan.spec.network.plugin == "flannel":
-        rollouts.append("kube-flannel/daemonset/flannel")
+    rollouts += network.DAEMON_SETS
     return {
         "PLAN": plan_digest(plan),
         "NODES": str(sum(1 for node in plan.nodes if node.in_kubernetes)),
         "MANIFEST": manifest.acceptance(plan).rstrip("\n"),
-        "NETWORK": "1" if network else "0",
+        "NETWORK": "1" if network.PROVED else "0",
         "NAMESPACE": manifest.NAMESPACE,
         "NAME": manifest.NAME,
         "PORT": str(manifest.PORT),

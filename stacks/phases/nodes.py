@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from stacks.cluster import names
 from stacks.cluster.plan import Node, Plan
-from stacks.cluster.ports import ETCD_CLIENT_PORT
+from stacks.config.ports import ETCD_CLIENT_PORT
+from stacks.networks import registry
 from stacks.phases.gate import plan_digest
 
 _STALL_S = 240  # a worker on a slow line needs about two minutes from its first byte to Ready
@@ -24,7 +25,7 @@ def of_nodes(plan: Plan) -> dict[str, str]:
         "ETCD_ENDPOINTS": etcd_endpoints(plan, plan.etcd),
         "STALL_S": str(_STALL_S + reboot_s(plan)),
         "IDLE_S": str(IDLE_S),
-        "NETWORK": "1" if plan.spec.network.plugin != "none" else "0",
+        "NETWORK": "1" if registry.of(plan.spec).PROVED else "0",
         **({"MAINTENANCE": names.ranges(cordoned)} if cordoned else {}),
         "PLAN": plan_digest(plan),
         # Of the user's: objects of all others that the cluster knows are deleted.

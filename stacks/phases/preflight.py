@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from stacks.cluster import clouds, ports
+from stacks.cluster import clouds
 from stacks.cluster.artifacts import File
 from stacks.cluster.plan import Node, Plan
+from stacks.config import ports
+from stacks.networks import registry
 from stacks.phases import downloads
-from stacks.render import flannel, ingress
+from stacks.providers.cloud import DATA
+from stacks.render import ingress
 
 
 def preflight(
@@ -24,7 +27,7 @@ def preflight(
     if plan.mirror and node.in_kubernetes:
         sources.append(f"{plan.mirror.registry}/v2/")
     peers, enough = _peers(plan, node, settled)
-    network, vip = plan.spec.network, plan.spec.front_doors.vip
+    vip, modules = plan.spec.front_doors.vip, registry.backend(plan.spec).modules
     return {
         "ROLES": " ".join(node.roles),
         "ADDRESS": node.address,
@@ -33,13 +36,13 @@ def preflight(
         "PEERS": " ".join(peers),
         **({"PEERS_ENOUGH": str(enough)} if enough else {}),
         "SOURCES": " ".join(sources),
-        "VXLAN": "1" if network.plugin == "flannel" and network.backend == "vxlan" else "",
+        "VXLAN": "1" if "vxlan" in modules else "",
         "MTU": _mtu(plan) if node.in_kubernetes else "",
         **({"VIP_INTERFACE": vip.interface} if vip and node in plan.holders else {}),
         "MIN_CPUS": "2" if node.is_master else "1",
         "MIN_MEMORY_MIB": "1700" if node.is_master else "900" if node.in_kubernetes else "400",
         "MIN_DISK_GIB": "8" if node.in_kubernetes else "4",
-        **({"MOUNT": clouds.DATA} if clouds.in_cloud(plan.spec) and node.is_etcd else {}),
+        **({"MOUNT": DATA} if clouds.in_cloud(plan.spec) and node.is_etcd else {}),
         **downloads.proxy(plan),
     }
 
@@ -80,7 +83,5 @@ def _ports(plan: Plan, node: Node) -> set[int]:
 
 def _mtu(plan: Plan) -> str:
     """What an interface has to take for the packets of pods, in bytes; empty: any will do."""
-    network = plan.spec.network
-    if network.mtu is None:
-        return ""
-    return str(network.mtu + (flannel.VXLAN_HEADERS if network.backend == "vxlan" else 0))
+    mtu = plan.spec.network.mtu
+    return "" if mtu is None else str(mtu + registry.backend(plan.spec).overhead)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from stacks.cluster import rotation
 from stacks.cluster.plan import Plan
-from stacks.render import admission_policies, approver, coredns, flannel, kube_proxy, lost_nodes
+from stacks.networks import registry
+from stacks.networks.network import Wanted
+from stacks.render import admission_policies, approver, coredns, kube_proxy, lost_nodes
 
 # Add-ons that bound what a worker may do: they come before it does.
 GUARDS = ("admission-policies", "lost-nodes", "serving-certificates")
@@ -18,9 +21,8 @@ def addons(plan: Plan) -> dict[str, str]:
         "lost-nodes": lost_nodes.lost_nodes(plan),
         "serving-certificates": approver.manifest(plan),
     }
-    if plan.spec.network.plugin == "flannel":
-        manifests["flannel"] = flannel.flannel(plan)
-    return manifests
+    wanted = Wanted(spec=plan.spec, versions=plan.versions, annotations=rotation.annotation(plan))
+    return {**manifests, **registry.of(plan.spec).manifests(wanted)}
 
 
 def of_addon(plan: Plan, name: str, manifest: str) -> dict[str, str]:

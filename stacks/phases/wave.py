@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from stacks.cluster import digests, rollout
 from stacks.cluster.plan import Plan
+from stacks.networks import registry
 from stacks.phases import nodes
 
 _STALL_S = 300  # besides the time for evictions: an update of one node takes about a minute
@@ -76,7 +77,7 @@ def _settings(plan: Plan, number: int, total: int, own: Collection[str]) -> dict
         "HOLD": "1" if wanted.hold_after == number else "",
         "STALL_S": str(_STALL_S + wanted.drain.timeout_s + nodes.reboot_s(plan)),
         "IDLE_S": str(nodes.IDLE_S),
-        "NETWORK": "1" if plan.spec.network.plugin != "none" else "0",
+        "NETWORK": "1" if registry.of(plan.spec).PROVED else "0",
         **({} if number else _evictions(plan)),
     }
 

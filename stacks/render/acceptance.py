@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from stacks.cluster.plan import Plan
-from stacks.render.kubernetes_objects import REAL_NODES, TOLERATE_ALL, Document, meta, requests
-from stacks.render.yaml_text import documents
+from stacks.documents.kubernetes_objects import REAL_NODES, TOLERATE_ALL, Document, meta, requests
+from stacks.documents.yaml_text import documents
 
 NAMESPACE = "kube-ha-acceptance"
 NAME = "netexec"

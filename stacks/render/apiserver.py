@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stacks.cluster.plan import Plan
-from stacks.render.yaml_text import documents, on_one_line
+from stacks.documents.yaml_text import documents, on_one_line
+from stacks.networks import registry
 
 
 def _own_namespaces(plan: Plan) -> set[str]:
@@ -13,7 +14,7 @@ def _own_namespaces(plan: Plan) -> set[str]:
 
     No others: whoever may make a namespace could make one of that name, and is not looked at there.
     """
-    return {"kube-system", *(["kube-flannel"] if plan.spec.network.plugin == "flannel" else [])}
+    return {"kube-system", *registry.of(plan.spec).NAMESPACES}
 
 
 def admission_configuration(plan: Plan) -> str:

@@ -12,10 +12,10 @@ from typing import Literal
 from stacks.cluster import clouds, serving_certificates
 from stacks.cluster.certificates import APPROVER
 from stacks.cluster.plan import Plan
+from stacks.documents.kubernetes_objects import Document, cluster_role, config_map, meta
+from stacks.documents.yaml_text import documents
 from stacks.render import approver_addresses
-from stacks.render.kubernetes_objects import Document, cluster_role, config_map, meta
 from stacks.render.lost_nodes import CREDENTIALS
-from stacks.render.yaml_text import documents
 
 # ConfigMaps in kube-system, which no kubelet may write.
 ADDRESSES = "kube-ha-addresses"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 
 from stacks.cluster.plan import Plan
+from stacks.documents.yaml_text import documents, on_one_line
 from stacks.render.authentication import HEALTH_PATHS
-from stacks.render.yaml_text import documents, on_one_line
 
 _POLICY: dict[str, object] = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy"}
 _READ = ["get", "list", "watch"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stacks.cluster.plan import Plan
 from stacks.config.control_plane import OidcSpec
-from stacks.render.yaml_text import documents
+from stacks.documents.yaml_text import documents
 
 # Load balancers, kubelets' probes and the node scripts ask these before they have a credential.
 # Not /version: it tells who scans which release runs here.

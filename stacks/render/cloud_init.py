@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from stacks.cluster import clouds
-from stacks.render.yaml_text import documents
+from stacks.documents.yaml_text import documents
+from stacks.providers.cloud import DATA, USER
 
 _SCRIPT = Path(__file__).parents[2] / "components/machines/cloud_init.sh"
 _SSHD = """\
@@ -24,7 +24,7 @@ MaxSessions 100
 # Canonical's images of AWS have it, and then this does nothing; images of others bring their own.
 _AGENT = "! command -v snap || snap install amazon-ssm-agent --classic"
 # Without its disk etcd would begin anew on the boot disk.
-_ETCD_NEEDS_DISK = f"[Unit]\nRequiresMountsFor={clouds.DATA}\n"
+_ETCD_NEEDS_DISK = f"[Unit]\nRequiresMountsFor={DATA}\n"
 
 
 def user_data(
@@ -39,7 +39,7 @@ def user_data(
     """The text for one machine. Secret: it holds the private host key (PEM).
 
     `disks`: device paths that the disk of its own may have; None: it has none. `ssm`: AWS's Systems
-    Manager leads to it.
+    Manager points to it.
     """
     files = [{"path": "/etc/ssh/sshd_config.d/10-kube-ha.conf", "content": _SSHD}]
     if disks is not None:
@@ -53,7 +53,7 @@ def user_data(
         "ssh_keys": {"ecdsa_private": host_key, "ecdsa_public": host_key_public},
         "users": [
             {
-                "name": clouds.USER,
+                "name": USER,
                 "shell": "/bin/bash",
                 "sudo": "ALL=(ALL) NOPASSWD:ALL",
                 "lock_passwd": True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stacks.cluster import rotation
 from stacks.cluster.plan import Plan
 from stacks.config.fields import ZONE_LABEL
-from stacks.render.kubernetes_objects import (
+from stacks.documents.kubernetes_objects import (
     SECCOMP,
     Document,
     cluster_role,
@@ -16,7 +16,7 @@ from stacks.render.kubernetes_objects import (
     mount,
     service_account,
 )
-from stacks.render.yaml_text import documents
+from stacks.documents.yaml_text import documents
 
 _NAMESPACE = "kube-system"
 _NAME = "coredns"

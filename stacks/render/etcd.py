@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from stacks.cluster.plan import Node, Plan
-from stacks.cluster.ports import ETCD_CLIENT_PORT, ETCD_PEER_PORT
 from stacks.config.etcd import EtcdSpec
 from stacks.config.fields import STRONG_CIPHERS
+from stacks.config.ports import ETCD_CLIENT_PORT, ETCD_PEER_PORT
 
 _GIB = 1024**3
 

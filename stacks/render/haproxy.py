@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from stacks.cluster.plan import Node, Plan
-from stacks.cluster.ports import API_PORT, ETCD_CLIENT_PORT, LOCAL_API_PORT
 from stacks.config.network import CHECK_TIMEOUT_S, CHECKS_TO_FALL
+from stacks.config.ports import API_PORT, ETCD_CLIENT_PORT, LOCAL_API_PORT
 
 _FAST_INTERVAL_MS = 1000  # between the checks of a master that is about to change sides
 

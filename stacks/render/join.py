@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 
 from stacks.cluster.plan import Node, Plan
-from stacks.cluster.ports import LOCAL_API_PORT
+from stacks.config.ports import LOCAL_API_PORT
+from stacks.documents.yaml_text import documents
 from stacks.render import kubeadm
-from stacks.render.yaml_text import documents
 
 OURS = "kube-ha: for machines that join now"  # by which tokens.sh finds them again
 _BASE_S = 2 * 3600

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from stacks.cluster import rotation
 from stacks.cluster.plan import Plan
-from stacks.cluster.ports import LOCAL_API_PORT
-from stacks.render.kubernetes_objects import (
+from stacks.config.ports import LOCAL_API_PORT
+from stacks.documents.kubernetes_objects import (
     REAL_NODES,
     ROLLING,
     SECCOMP,
@@ -21,7 +21,7 @@ from stacks.render.kubernetes_objects import (
     requests,
     service_account,
 )
-from stacks.render.yaml_text import documents
+from stacks.documents.yaml_text import documents
 
 _NAMESPACE = "kube-system"
 _NAME = "kube-proxy"

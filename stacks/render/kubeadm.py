@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from stacks.cluster import rotation, serving_certificates
 from stacks.cluster.plan import Node, Plan
-from stacks.cluster.ports import API_PORT, ETCD_CLIENT_PORT, LOCAL_API_PORT
 from stacks.config.fields import STRONG_CIPHERS
 from stacks.config.network import API_SHUTDOWN_DELAY_S
+from stacks.config.ports import API_PORT, ETCD_CLIENT_PORT, LOCAL_API_PORT
+from stacks.documents.yaml_text import documents
 from stacks.render import authentication, kubelet
-from stacks.render.yaml_text import documents
 
 _API = "kubeadm.k8s.io/v1beta4"
 _PKI = "/etc/kubernetes/pki"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 
 from stacks.cluster.plan import Plan
-from stacks.cluster.ports import API_PORT
-from stacks.render.yaml_text import documents
+from stacks.config.ports import API_PORT
+from stacks.documents.yaml_text import documents
 
 
 def admin(plan: Plan, ca_pem: str, cert_pem: str, key_pem: str) -> str:

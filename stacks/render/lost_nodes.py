@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from stacks.cluster import fence
 from stacks.cluster.plan import Plan
-from stacks.render.kubernetes_objects import Document, meta
-from stacks.render.yaml_text import documents
+from stacks.documents.kubernetes_objects import Document, meta
+from stacks.documents.yaml_text import documents
 
 SHUT_OUT = "kube-ha-lost-nodes"
 REPLACED = "kube-ha-replaced-nodes"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stacks.cluster.plan import Plan
+from stacks.networks import registry
 
 _NETWORK = {
     "net.ipv4.ip_forward": "1",
@@ -34,7 +35,5 @@ def modules(plan: Plan) -> str:
     """/etc/modules-load.d/kube-ha.conf; in containers empty, the computer below has them loaded."""
     if plan.containers:
         return ""
-    names = ["br_netfilter", "nf_conntrack", "overlay"]
-    if plan.spec.network.plugin == "flannel" and plan.spec.network.backend == "vxlan":
-        names.append("vxlan")
+    names = ["br_netfilter", "nf_conntrack", "overlay", *registry.backend(plan.spec).modules]
     return "".join(f"{name}\n" for name in names)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from stacks.cluster.certificates import LOAD_BALANCERS
 from stacks.cluster.plan import Plan
-from stacks.render.kubernetes_objects import config_map, meta
-from stacks.render.yaml_text import documents
+from stacks.documents.kubernetes_objects import config_map, meta
+from stacks.documents.yaml_text import documents
 
 NAME = "kube-ha-vip-holders"
 _NAMESPACE = "kube-system"

@@ -7,7 +7,7 @@ import os
 import pytest
 import yaml
 
-from stacks.render import yaml_text
+from stacks.documents import yaml_text
 from tests.fuzz import quick
 
 pytest.register_assert_rewrite("tests.fuzz.invariants")

@@ -23,8 +23,9 @@ from components.ssh import script
 from stacks.cluster import artifacts
 from stacks.cluster.plan import Node, Plan
 from stacks.config.runtime import OWN_REGISTRIES
+from stacks.documents import yaml_text
 from stacks.phases import desired, preflight, system_addons
-from stacks.render import acceptance, apiserver, join, kubeadm, kubeconfig, yaml_text
+from stacks.render import acceptance, apiserver, join, kubeadm, kubeconfig
 from tests.fuzz import clusters, read_back
 from tests.fuzz.read_back import Data
 from tests.unit.certificate import certificate

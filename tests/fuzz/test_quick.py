@@ -9,9 +9,9 @@ from itertools import islice
 import pytest
 import yaml
 
+from stacks.documents import yaml_text
 from stacks.phases import system_addons
 from stacks.phases.master import of_master
-from stacks.render import yaml_text
 from tests.fuzz import clusters, quick
 
 CONFIGS = 25  # PyYAML's own reader takes its time

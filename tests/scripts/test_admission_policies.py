@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from stacks.render.admission_policies import admission_policies
-from stacks.render.flannel import flannel
 from tests.scripts.real_api import Answer, RealApi
 from tests.scripts.shell import Shell
 from tests.unit.render.examples import lab
+from tests.unit.render.manifests import flannel
 
 NODES = "/api/v1/nodes"
 MAPS = "/api/v1/namespaces/kube-system/configmaps"

@@ -19,6 +19,7 @@ from operations import tunnel
 from operations.engine import stack
 from operations.engine.engine import StackError
 from operations.ssh.client import Hop, Target
+from stacks.providers.provider import Way
 from tests.toolchain.sshd import free_port
 from tests.unit.configs import aws, behind_tunnel, gcp, host_key, planned
 
@@ -77,7 +78,7 @@ class Cloud:
         lines = (self.folder / "calls").read_text().splitlines()
         return [line for line in lines if word in line]
 
-    def way(self) -> tunnel.Way:
+    def way(self) -> Way:
         found = tunnel.way(planned(self.raw))
         assert found
         return found

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import pulumi_aws as aws
 from pulumi import ResourceOptions
 
-from stacks.cluster import cloud_machines, clouds
+from stacks.cluster import cloud_machines
 from stacks.cluster.plan import Plan
+from stacks.providers.cloud import policy_name
 
 _TRUST = {
     "Version": "2012-10-17",
@@ -37,7 +38,7 @@ def account(
     )
     for policy in policies:
         aws.iam.RolePolicyAttachment(
-            f"{name}-{clouds.policy_name(policy)}",
+            f"{name}-{policy_name(policy)}",
             role=role.name,
             policy_arn=policy,
             opts=opts,

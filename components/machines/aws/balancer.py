@@ -9,7 +9,8 @@ from components.machines.aws.network import Network
 from components.machines.aws.security_groups import Doors
 from stacks.cluster import cloud_machines, clouds
 from stacks.cluster.plan import Node, Plan
-from stacks.cluster.ports import API_PORT
+from stacks.config.ports import API_PORT
+from stacks.providers.cloud import short_name
 
 _IDLE_S = 6000  # the most there is; watches are silent for long
 
@@ -28,7 +29,7 @@ class Balancer:
         self._targets: aws.lb.TargetGroup | None = None
         if plan.balancer == "none":
             return
-        name = clouds.short_name(self._name, plan.balancer[:3], limit=32)
+        name = short_name(self._name, plan.balancer[:3], limit=32)
         self._targets = self._target_group(name, network)
         external = plan.balancer == "external"
         mappings = self._external(network) if external else self._internal(network)

@@ -10,24 +10,24 @@ from components.machines.api_door import ApiDoor
 from components.machines.aws.account import account
 from components.machines.aws.balancer import Balancer
 from components.machines.aws.dns import Record
+from components.machines.aws.instance import IOPS, InstanceArgs, Instances
 from components.machines.aws.network import Network
 from components.machines.aws.security_groups import Doors
 from components.machines.cloud import Keys
 from components.ssh.commands import Machine
 from stacks.cluster import api_record, cloud_machines, clouds, firewall
 from stacks.cluster.plan import Node, Plan
+from stacks.providers.cloud import bastion_name
 
 _BASTION_TYPE, _BASTION_DISK_GIB = "t3.micro", 10
 # What SSM's agent needs (AWS Systems Manager user guide, "Instance permissions").
 _SSM = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
 _DEVICE = "/dev/sdf"  # asked for; on Nitro machines the disk is found by its volume's ID
-_IOPS = 3000  # of io2, which needs a number; gp3 has these by itself
-# Of a machine that is there none of these changes: it would be stopped or replaced. A raised
-# generation replaces it, with all of them as they then are.
-_WHEN_MADE = (
-    *("ami", "associatePublicIpAddress", "iamInstanceProfile", "instanceType", "metadataOptions"),
-    *("placementGroup", "privateIp", "rootBlockDevice", "subnetId", "userData"),
-)
+
+
+def of(plan: Plan) -> Aws:
+    """The machines of a plan."""
+    return Aws(plan)
 
 
 class Aws(ComponentResource):
@@ -52,6 +52,9 @@ class Aws(ComponentResource):
         self._network = Network(plan, opts=self._own)
         self._doors = Doors(plan, self._network, opts=self._own)
         self._ground: list[Resource] = [*self._network.ways, *self._doors.rules]
+        self._instances = Instances(
+            plan=plan, doors=self._doors, disk_type=said.disk_type, opts=self._own
+        )
         self._profile = account(plan, "nodes", said.policies, opts=self._own)
         self._apart = aws.ec2.PlacementGroup(
             f"{name}-etcd-apart",
@@ -62,12 +65,8 @@ class Aws(ComponentResource):
         )
         self._through = None if said.access == "public" else self._bastion()
         self._balancer = Balancer(plan, self._network, self._doors, opts=self._own)
+        self.api_address = self._balancer.address
         self.register_outputs({})
-
-    @property
-    def api_address(self) -> Input[str] | None:
-        """Address or name of the load balancer; None: there is none."""
-        return self._balancer.address
 
     def api_door(self) -> ApiDoor | None:
         """Where the API's name leads, once every machine is registered; None: no record is made."""
@@ -88,37 +87,28 @@ class Aws(ComponentResource):
         """The instance of a node; `after` has to be done before it is made."""
         name, made_of = f"{self._name}-{node.name}", cloud_machines.hardware(self._plan, node)
         volume = self._etcd_disk(node)
-        instance = self._instance(
+        disks = [volume.id.apply(_path)] if volume else None
+        instance = self._instances.make(
             f"{name}-machine",
-            name=name,
-            subnet=self._network.subnets[node.zone or ""],
-            groups=firewall.groups(node.roles),
-            address=node.address,
-            machine_type=made_of.type,
-            disk_gib=made_of.disk_gib,
-            image=self._image(self._said.image, node.arch),
-            profile=self._profile,
-            user_data=self._keys.user_data(
-                node.name, disks=[volume.id.apply(_path)] if volume else None
+            InstanceArgs(
+                name=name,
+                subnet=self._network.subnets[node.zone or ""],
+                groups=firewall.groups(node.roles),
+                address=node.address,
+                machine_type=made_of.type,
+                disk_gib=made_of.disk_gib,
+                image=self._image(self._said.image, node.arch),
+                profile=self._profile,
+                user_data=self._keys.user_data(node.name, disks=disks),
+                placement=self._apart.name if node.is_etcd else None,
+                protected=node.is_etcd and self._said.deletion_protection,
             ),
-            placement=self._apart.name if node.is_etcd else None,
-            protected=node.is_etcd and self._said.deletion_protection,
             opts=ResourceOptions(
                 depends_on=[*self._ground, *([after] if after else [])],
                 replacement_trigger=str(node.generation),
             ),
         )
-        exists: Resource = instance
-        if volume:
-            exists = aws.ec2.VolumeAttachment(
-                f"{name}-etcd-disk-attached",
-                device_name=_DEVICE,
-                volume_id=volume.id,
-                instance_id=instance.id,
-                # A disk in use cannot be taken away.
-                stop_instance_before_detaching=True,
-                opts=ResourceOptions.merge(self._own, ResourceOptions(delete_before_replace=True)),
-            )
+        exists = self._attached(name, instance, volume) if volume else instance
         public = self._public_address(name, instance) if self._through is None else None
         if node.is_master:
             self._balancer.add(node)
@@ -130,67 +120,28 @@ class Aws(ComponentResource):
             through=self._through,
             exists=exists,
             instance=instance,
-            provider_id=instance.id.apply(
-                lambda id_: cloud_machines.provider_id(self._plan, node, id_)
-            )
-            if clouds.has_controller(self._plan.spec)
-            else None,
+            provider_id=self._provider_id(node, instance),
         )
 
-    def _instance(
-        self,
-        resource: str,
-        *,
-        name: str,
-        subnet: Input[str],
-        groups: tuple[firewall.Group, ...],
-        address: str | None,
-        machine_type: str,
-        disk_gib: int,
-        image: Input[str],
-        profile: aws.iam.InstanceProfile,
-        user_data: Output[str],
-        placement: Input[str] | None,
-        protected: bool,
-        opts: ResourceOptions,
-    ) -> aws.ec2.Instance:
-        return aws.ec2.Instance(
-            resource,
-            ami=image,
-            instance_type=machine_type,
-            subnet_id=subnet,
-            private_ip=address,
-            # A static one is given to those that have one.
-            associate_public_ip_address=False,
-            vpc_security_group_ids=[self._doors.groups[group].id for group in groups],
-            iam_instance_profile=profile.name,
-            user_data=user_data,
-            placement_group=placement,
-            # One hop, and only with a token: pods cannot read it.
-            metadata_options=aws.ec2.InstanceMetadataOptionsArgs(
-                http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=1
-            ),
-            root_block_device=aws.ec2.InstanceRootBlockDeviceArgs(
-                volume_size=disk_gib,
-                volume_type=self._said.disk_type,
-                iops=_IOPS if self._said.disk_type == "io2" else None,
-                encrypted=True,
-                delete_on_termination=True,
-                tags=cloud_machines.tags(self._plan, name),
-            ),
-            disable_api_termination=protected,
-            # The protection is against people; a stack that lets a machine go deletes it.
-            force_destroy=True,
-            tags=cloud_machines.tags(self._plan, name),
-            opts=ResourceOptions.merge(
-                self._own,
-                ResourceOptions.merge(
-                    opts,
-                    # Its address can be given once.
-                    ResourceOptions(delete_before_replace=True, ignore_changes=list(_WHEN_MADE)),
-                ),
-            ),
+    def _provider_id(self, node: Node, instance: aws.ec2.Instance) -> Output[str] | None:
+        if not clouds.has_controller(self._plan.spec):
+            return None
+        found: Output[str] = instance.id.apply(
+            lambda id_: cloud_machines.provider_id(self._plan, node, id_)
         )
+        return found
+
+    def _attached(self, name: str, instance: aws.ec2.Instance, volume: aws.ebs.Volume) -> Resource:
+        attached: Resource = aws.ec2.VolumeAttachment(
+            f"{name}-etcd-disk-attached",
+            device_name=_DEVICE,
+            volume_id=volume.id,
+            instance_id=instance.id,
+            # A disk in use cannot be taken away.
+            stop_instance_before_detaching=True,
+            opts=ResourceOptions.merge(self._own, ResourceOptions(delete_before_replace=True)),
+        )
+        return attached
 
     def _etcd_disk(self, node: Node) -> aws.ebs.Volume | None:
         size = cloud_machines.hardware(self._plan, node).etcd_disk_gib
@@ -202,7 +153,7 @@ class Aws(ComponentResource):
             availability_zone=node.zone,
             size=size,
             type=self._said.etcd_disk_type,
-            iops=_IOPS if self._said.etcd_disk_type == "io2" else None,
+            iops=IOPS if self._said.etcd_disk_type == "io2" else None,
             encrypted=True,
             tags=cloud_machines.tags(self._plan, name),
             opts=ResourceOptions.merge(
@@ -214,11 +165,10 @@ class Aws(ComponentResource):
         )
 
     def _bastion(self) -> remote.ProxyConnectionArgs:
-        what = clouds.bastion_name(self._said)
+        what = bastion_name(self._said)
         name, zone = f"{self._name}-{what}", clouds.zones(self._plan.spec)[0]
         tunnel = self._said.access == "tunnel"
-        instance = self._instance(
-            name,
+        args = InstanceArgs(
             name=name,
             subnet=(self._network.subnets if tunnel else self._network.public)[zone],
             groups=("bastion",),
@@ -228,10 +178,9 @@ class Aws(ComponentResource):
             image=self._image(self._said.bastion_image if tunnel else self._said.image, "amd64"),
             profile=account(self._plan, what, (_SSM,), opts=self._own) if tunnel else self._profile,
             user_data=self._keys.user_data(what, ssm=tunnel),
-            placement=None,
-            protected=False,
-            opts=ResourceOptions(depends_on=list(self._ground)),
         )
+        opts = ResourceOptions(depends_on=list(self._ground))
+        instance = self._instances.make(name, args, opts=opts)
         public = None if tunnel else self._public_address(name, instance)
         self._ground.append(public or instance)
         return self._keys.jump(self._plan, public.public_ip if public else None)

@@ -8,10 +8,11 @@ import pulumi_aws as aws
 from pulumi import Resource, ResourceOptions
 
 from components.machines.aws.network import Network
-from stacks.cluster import api_record, cloud_machines, clouds, firewall
-from stacks.cluster.firewall import Group, Rule
+from stacks.cluster import api_record, cloud_machines, firewall
 from stacks.cluster.plan import Plan
-from stacks.cluster.ports import API_PORT
+from stacks.config.ports import API_PORT
+from stacks.providers.cloud import api_clients
+from stacks.providers.site import Group, Rule, word
 
 _GROUPS: tuple[Group, ...] = ("machine", "control", "etcd", "master", "node")
 
@@ -35,8 +36,8 @@ class Doors:
         """The group of the load balancer: clients come in, masters are reached from it."""
         group = self._group("balancer")
         cloud = cloud_machines.of_plan(self._plan)
-        for text in clouds.api_clients(cloud):
-            self._ingress(f"balancer-from-{_word(text)}", group, API_PORT, cidr_ipv4=text)
+        for text in api_clients(cloud):
+            self._ingress(f"balancer-from-{word(text)}", group, API_PORT, cidr_ipv4=text)
         if api_record.zone(self._plan.spec) is not None and self._plan.balancer == "internal":
             # One of them asks whether it serves, before the API's name leads there.
             self._ingress(
@@ -77,7 +78,7 @@ class Doors:
                 referenced_security_group_id=self.groups[group].id,
             )
         for text in rule.ranges:
-            yield self._rule(f"{rule.name}-from-{_word(text)}", to, **given, cidr_ipv4=text)
+            yield self._rule(f"{rule.name}-from-{word(text)}", to, **given, cidr_ipv4=text)
 
     def _ingress(
         self, name: str, to: aws.ec2.SecurityGroup, port: int, **source: object
@@ -107,7 +108,3 @@ class Doors:
             opts=self._opts,
         )
         return made
-
-
-def _word(cidr: str) -> str:
-    return cidr.replace(".", "-").replace("/", "-")

@@ -10,14 +10,8 @@ from pulumi import Input, Resource, ResourceOptions
 from components.machines.gcp.network import Network
 from stacks.cluster import clouds
 from stacks.cluster.plan import Node, Plan
-from stacks.cluster.ports import API_PORT
-
-# Networks that health checks come from, by kind of load balancer (Google Cloud documentation,
-# "Health checks overview", probe IP ranges and firewall rules).
-HEALTH_CHECKS: Mapping[clouds.Balancer, tuple[str, ...]] = {
-    "internal": ("130.211.0.0/22", "35.191.0.0/16"),
-    "external": ("209.85.152.0/22", "209.85.204.0/22", "35.191.0.0/16"),
-}
+from stacks.config.ports import API_PORT
+from stacks.providers.site import Balancer as Kind
 
 
 class Balancer:
@@ -77,7 +71,7 @@ class Balancer:
         )
         self.parts.append(membership)
 
-    def _service(self, kind: clouds.Balancer) -> gcp.compute.RegionBackendService:
+    def _service(self, kind: Kind) -> gcp.compute.RegionBackendService:
         name = f"{self._name}-api-{kind}"
         check = gcp.compute.RegionHealthCheck(
             f"{name}-check",

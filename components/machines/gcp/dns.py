@@ -9,9 +9,10 @@ from pulumi import Input, InvokeOptions, Resource, ResourceOptions
 
 from components.machines.api_door import checked
 from components.machines.gcp.network import Network
-from stacks.cluster import api_record, clouds
+from stacks.cluster import api_record
 from stacks.cluster.plan import Plan
 from stacks.config.front_doors import DnsZoneSpec
+from stacks.providers.cloud import zone_name
 
 
 class Record:
@@ -66,7 +67,7 @@ class Record:
         # By its domain: another one is another zone, made before this one goes.
         made = gcp.dns.ManagedZone(
             f"{cluster}-zone-{self._said.domain.replace('.', '-')}",
-            name=clouds.zone_name(cluster, self._said.domain),
+            name=zone_name(cluster, self._said.domain),
             dns_name=f"{self._said.domain}.",
             description=f"Names of cluster {cluster}",
             visibility="private",

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import pulumi_gcp as gcp
-from pulumi import ComponentResource, Input, InvokeOptions, Output, Resource, ResourceOptions
+from pulumi import ComponentResource, Input, InvokeOptions, Resource, ResourceOptions
 from pulumi_command import remote
 
 from components.machines.api_door import ApiDoor
 from components.machines.cloud import Keys
-from components.machines.gcp.balancer import HEALTH_CHECKS, Balancer
+from components.machines.gcp.balancer import Balancer
 from components.machines.gcp.dns import Record
+from components.machines.gcp.instance import DISK, InstanceArgs, Instances
 from components.machines.gcp.network import Network
 from components.ssh.commands import Machine
 from stacks.cluster import api_record, cloud_machines, clouds, firewall
-from stacks.cluster.firewall import Rule
 from stacks.cluster.plan import Node, Plan
+from stacks.providers.cloud import bastion_name, role_name, short_name
+from stacks.providers.site import Rule
 
-_DISK = "kube-ha"  # by which the machine finds it below /dev/disk/by-id
 _BASTION_TYPE, _BASTION_DISK_GIB = "e2-micro", 10
-# Of a machine that is there none of these changes: it would be stopped or replaced. A raised
-# generation replaces it, with all of them as they then are.
-_WHEN_MADE = (
-    *("attachedDisks", "bootDisk", "machineType", "metadata"),
-    *("networkInterfaces", "serviceAccount", "shieldedInstanceConfig", "zone"),
-)
+
+
+def of(plan: Plan) -> Gcp:
+    """The machines of a plan."""
+    return Gcp(plan)
 
 
 class Gcp(ComponentResource):
@@ -51,17 +51,20 @@ class Gcp(ComponentResource):
         self._network = Network(name, said, opts=self._own)
         self._ground: list[Resource] = [
             *self._network.ways_out,
-            *(self._let_in(rule) for rule in firewall.rules(plan, health_checks=self._checks())),
+            *(self._let_in(rule) for rule in firewall.rules(plan)),
         ]
-        self._account = self._service_account()
+        self._instances = Instances(
+            cluster=name,
+            labels=self._labels,
+            subnetwork=self._network.subnetwork,
+            account=self._service_account(),
+            disk_type=said.disk_type,
+            opts=self._own,
+        )
         self._through = None if said.access == "public" else self._bastion()
         self._balancer = Balancer(name, plan, self._network, labels=self._labels, opts=self._own)
+        self.api_address = self._balancer.address
         self.register_outputs({})
-
-    @property
-    def api_address(self) -> Input[str] | None:
-        """Address of the load balancer; None: there is none."""
-        return self._balancer.address
 
     def api_door(self) -> ApiDoor | None:
         """Where the API's name leads, once every machine is registered; None: no record is made."""
@@ -92,26 +95,22 @@ class Gcp(ComponentResource):
         name, made_of = f"{self._name}-{node.name}", cloud_machines.hardware(self._plan, node)
         disk = self._etcd_disk(node)
         public = self._address(f"{name}-address", name) if self._through is None else None
-        disks = [f"/dev/disk/by-id/google-{_DISK}"] if disk else None
-        image = self._said.image_arm64 if node.arch == "arm64" else self._said.image
-        instance = self._instance(
+        disks = [f"/dev/disk/by-id/google-{DISK}"] if disk else None
+        instance = self._instances.make(
             f"{name}-machine",
-            name=name,
-            zone=node.zone or "",
-            groups=firewall.groups(node.roles),
-            address=node.address,
-            public=public,
-            machine_type=made_of.type,
-            disk_gib=made_of.disk_gib,
-            disk_type=self._said.disk_type,
-            image=image,
-            user_data=self._keys.user_data(node.name, disks=disks),
-            attached=[
-                gcp.compute.InstanceAttachedDiskArgs(source=disk.self_link, device_name=_DISK)
-            ]
-            if disk
-            else [],
-            protected=node.is_etcd and self._said.deletion_protection,
+            InstanceArgs(
+                name=name,
+                zone=node.zone or "",
+                groups=firewall.groups(node.roles),
+                address=node.address,
+                public=public,
+                machine_type=made_of.type,
+                disk_gib=made_of.disk_gib,
+                image=self._said.image_arm64 if node.arch == "arm64" else self._said.image,
+                user_data=self._keys.user_data(node.name, disks=disks),
+                etcd_disk=disk,
+                protected=node.is_etcd and self._said.deletion_protection,
+            ),
             opts=ResourceOptions(
                 depends_on=[*self._ground, *([after] if after else [])],
                 replacement_trigger=str(node.generation),
@@ -121,82 +120,14 @@ class Gcp(ComponentResource):
             self._balancer.add(node, instance)
             if public:
                 self._public[node.name] = public.address
+        has_id = clouds.has_controller(self._plan.spec)
         return self._keys.machine(
             node,
             address=public.address if public else node.address,
             through=self._through,
             exists=instance,
             instance=instance,
-            provider_id=cloud_machines.provider_id(self._plan, node, name)
-            if clouds.has_controller(self._plan.spec)
-            else None,
-        )
-
-    def _instance(
-        self,
-        resource: str,
-        *,
-        name: str,
-        zone: str,
-        groups: tuple[str, ...],
-        address: str | None,
-        public: gcp.compute.Address | None,
-        machine_type: str,
-        disk_gib: int,
-        disk_type: str,
-        image: str,
-        user_data: Output[str],
-        attached: list[gcp.compute.InstanceAttachedDiskArgs],
-        protected: bool,
-        opts: ResourceOptions,
-    ) -> gcp.compute.Instance:
-        doors = []
-        if public:
-            door = gcp.compute.InstanceNetworkInterfaceAccessConfigArgs(nat_ip=public.address)
-            doors.append(door)
-        return gcp.compute.Instance(
-            resource,
-            name=name,
-            zone=zone,
-            machine_type=machine_type,
-            tags=[f"{self._name}-{group}" for group in groups],
-            labels=self._labels,
-            boot_disk=gcp.compute.InstanceBootDiskArgs(
-                initialize_params=gcp.compute.InstanceBootDiskInitializeParamsArgs(
-                    image=image, size=disk_gib, type=disk_type, labels=self._labels
-                )
-            ),
-            attached_disks=attached,
-            network_interfaces=[
-                gcp.compute.InstanceNetworkInterfaceArgs(
-                    subnetwork=self._network.subnetwork,
-                    network_ip=address,
-                    access_configs=doors,
-                )
-            ],
-            metadata={
-                "user-data": user_data,
-                "block-project-ssh-keys": "true",
-                "enable-oslogin": "FALSE",
-                "serial-port-enable": "false",
-            },
-            service_account=gcp.compute.InstanceServiceAccountArgs(
-                email=self._account.email,
-                # What the account may do is said by its roles alone.
-                scopes=["https://www.googleapis.com/auth/cloud-platform"],
-            ),
-            shielded_instance_config=gcp.compute.InstanceShieldedInstanceConfigArgs(
-                enable_secure_boot=True, enable_vtpm=True, enable_integrity_monitoring=True
-            ),
-            deletion_protection=protected,
-            opts=ResourceOptions.merge(
-                self._own,
-                ResourceOptions.merge(
-                    opts,
-                    # Its name and its address can be given once.
-                    ResourceOptions(delete_before_replace=True, ignore_changes=list(_WHEN_MADE)),
-                ),
-            ),
+            provider_id=cloud_machines.provider_id(self._plan, node, name) if has_id else None,
         )
 
     def _etcd_disk(self, node: Node) -> gcp.compute.Disk | None:
@@ -218,28 +149,23 @@ class Gcp(ComponentResource):
         )
 
     def _bastion(self) -> remote.ProxyConnectionArgs:
-        what = clouds.bastion_name(self._said)
+        what = bastion_name(self._said)
         name = f"{self._name}-{what}"
         tunnel = self._said.access == "tunnel"
         public = None if tunnel else self._address(f"{name}-address", name)
-        self._ground.append(
-            self._instance(
-                name,
-                name=name,
-                zone=clouds.zones(self._plan.spec)[0],
-                groups=("bastion",),
-                address=cloud_machines.bastion_address(self._plan),
-                public=public,
-                machine_type=_BASTION_TYPE,
-                disk_gib=_BASTION_DISK_GIB,
-                disk_type=self._said.disk_type,
-                image=self._said.image,
-                user_data=self._keys.user_data(what),
-                attached=[],
-                protected=False,
-                opts=ResourceOptions(depends_on=list(self._ground)),
-            )
+        args = InstanceArgs(
+            name=name,
+            zone=clouds.zones(self._plan.spec)[0],
+            groups=("bastion",),
+            address=cloud_machines.bastion_address(self._plan),
+            public=public,
+            machine_type=_BASTION_TYPE,
+            disk_gib=_BASTION_DISK_GIB,
+            image=self._said.image,
+            user_data=self._keys.user_data(what),
         )
+        opts = ResourceOptions(depends_on=list(self._ground))
+        self._ground.append(self._instances.make(name, args, opts=opts))
         return self._keys.jump(self._plan, public.address if public else None)
 
     def _address(self, resource: str, name: str) -> gcp.compute.Address:
@@ -256,13 +182,13 @@ class Gcp(ComponentResource):
         """An account of their own: the project's default one may do nearly everything."""
         account = gcp.serviceaccount.Account(
             f"{self._name}-account",
-            account_id=clouds.short_name(self._name, "nodes", limit=30),
+            account_id=short_name(self._name, "nodes", limit=30),
             display_name=f"Machines of cluster {self._name}",
             opts=self._own,
         )
         for role in self._said.service_account_roles:
             gcp.projects.IAMMember(
-                f"{self._name}-account-{clouds.role_name(role)}",
+                f"{self._name}-account-{role_name(role)}",
                 project=self._said.project,
                 role=role,
                 member=account.email.apply(lambda email: f"serviceAccount:{email}"),
@@ -288,6 +214,3 @@ class Gcp(ComponentResource):
             opts=self._own,
         )
         return firewall
-
-    def _checks(self) -> tuple[str, ...]:
-        return HEALTH_CHECKS.get(self._plan.balancer, ())

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from stacks.checks import machine_types, outside
+from stacks.checks import outside
 from stacks.checks.pools import _OWN_TAINTS
-from stacks.cluster import ports
+from stacks.config import ports
 from stacks.config.problems import SpecError
 from stacks.edits import memory, transition
 from stacks.edits.transition import TransitionError
 from stacks.load import load
+from stacks.providers.registry import CLOUDS
 from tests.unit.configs import adopted, aws, gcp, host_key, lab, planned, with_store
 
 Config = dict[str, object]
@@ -233,7 +234,7 @@ GOOD_AWS = [
 
 @pytest.mark.parametrize("type_", [*GOOD, *GOOD_AWS])
 def test_machine_types_that_there_are_pass(type_: str) -> None:
-    assert machine_types.unfit(type_, "aws" if "." in type_ else "gcp", ["master"]) == ""
+    assert CLOUDS["aws" if "." in type_ else "gcp"].unfit(type_, ["master"]) == ""
 
 
 @pytest.mark.parametrize(

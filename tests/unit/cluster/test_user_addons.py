@@ -218,4 +218,4 @@ def test_the_example_can_be_applied() -> None:
 
 
 def test_the_products_own_names_are_those_it_has() -> None:
-    assert set(user_addons.OWN) == set(system_addons.addons(plan(load(lab()))))
+    assert set(user_addons.own()) == set(system_addons.addons(plan(load(lab()))))

@@ -6,7 +6,14 @@ from typing import TypeAlias
 
 import yaml
 
+from stacks.cluster.plan import Plan
+from stacks.phases import system_addons
+
 Yaml: TypeAlias = "dict[str, Yaml] | list[Yaml] | str | int | bool | None"
+
+
+def flannel(plan: Plan) -> str:
+    return system_addons.addons(plan)["flannel"]
 
 
 def one(text: str, kind: str) -> dict[str, Yaml]:

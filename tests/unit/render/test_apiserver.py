@@ -7,9 +7,9 @@ import yaml
 from stacks.render import apiserver
 from stacks.render.acceptance import acceptance
 from stacks.render.coredns import coredns
-from stacks.render.flannel import flannel
 from stacks.render.kube_proxy import kube_proxy
 from tests.unit.render.examples import lab
+from tests.unit.render.manifests import flannel
 
 
 def test_secrets_are_encrypted_and_older_ones_still_readable() -> None:

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from stacks.render.flannel import flannel
 from tests.unit.render.examples import lab
-from tests.unit.render.manifests import Yaml, at, data, pod_of
+from tests.unit.render.manifests import Yaml, at, data, flannel, pod_of
 
 
 class Shell:

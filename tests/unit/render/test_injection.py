@@ -10,8 +10,8 @@ import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from stacks.documents.yaml_text import documents
 from stacks.render import apiserver, audit, authentication, containerd, etcd, kubeadm
-from stacks.render.yaml_text import documents
 from tests.unit.flags import SWITCHABLE
 from tests.unit.render.examples import adopted, lab, local_api
 

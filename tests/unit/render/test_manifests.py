@@ -12,13 +12,12 @@ from stacks.cluster.plan import Plan
 from stacks.render.acceptance import acceptance
 from stacks.render.admission_policies import admission_policies
 from stacks.render.coredns import coredns
-from stacks.render.flannel import flannel
 from stacks.render.kube_proxy import kube_proxy
 from stacks.render.lost_nodes import lost_nodes
 from tests.unit import configs
 from tests.unit.configs import planned
 from tests.unit.render.examples import adopted, assert_snapshot, lab
-from tests.unit.render.manifests import at, data, one, pod_of
+from tests.unit.render.manifests import at, data, flannel, one, pod_of
 
 Renderer = Callable[[Plan], str]
 ALL = {"flannel": flannel, "coredns": coredns, "kube-proxy": kube_proxy, "acceptance": acceptance}

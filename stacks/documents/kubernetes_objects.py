@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from stacks.cluster.ports import LOCAL_API_PORT
+from stacks.config.ports import LOCAL_API_PORT
 
 TOLERATE_ALL = [{"operator": "Exists"}]
 

@@ -1,13 +1,13 @@
-"""Manifest of flannel: pods of all nodes reach each other."""
+"""Flannel: pods of all nodes reach each other, by VXLAN or by routes."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
-from stacks.cluster import rotation
-from stacks.cluster.plan import Plan
 from stacks.config.network import NetworkSpec
-from stacks.render.kubernetes_objects import (
+from stacks.documents.admission import NODE_VARIABLES, policy
+from stacks.documents.kubernetes_objects import (
     LOCAL_API,
     REAL_NODES,
     ROLLING,
@@ -25,10 +25,39 @@ from stacks.render.kubernetes_objects import (
     requests,
     service_account,
 )
-from stacks.render.yaml_text import documents
+from stacks.documents.yaml_text import documents
+from stacks.networks.network import Backend, Tunnel, Wanted
 
 _NAMESPACE = "kube-flannel"
 _NAME = "flannel"
+_VXLAN_HEADERS = 50  # flanneld takes them off the MTU it is told
+
+PROVED = True
+SETTINGS: tuple[str, ...] = ("mtu", "backend")
+BACKENDS: Mapping[str, Backend] = {
+    "vxlan": Backend(overhead=_VXLAN_HEADERS, modules=("vxlan",)),
+    "host-gw": Backend(needs_layer_2=True),
+}
+CUTS: Mapping[str, str] = {
+    "backend": "until flannel has restarted on every node, pods of nodes with the one cannot reach "
+    "pods of nodes with the other",
+}
+TUNNELS: tuple[Tunnel, ...] = (Tunnel("vxlan", "udp", 8472, "flannel's packets"),)
+NAMESPACES: tuple[str, ...] = (_NAMESPACE,)
+IMAGES: tuple[str, ...] = (_NAME,)
+DAEMON_SETS: tuple[str, ...] = (f"{_NAMESPACE}/daemonset/{_NAME}",)
+ADDONS: tuple[str, ...] = (_NAME,)
+
+# Its part of a Node, and its account.
+_ANNOTATIONS = "flannel.alpha.coreos.com/"
+_ACCOUNT = f"system:serviceaccount:{_NAMESPACE}:{_NAME}"
+# Of NodeStatus, all but the conditions.
+_STATUS = (
+    *("addresses", "allocatable", "capacity", "config", "daemonEndpoints", "declaredFeatures"),
+    *("features", "images", "nodeInfo", "phase", "runtimeHandlers", "volumesAttached"),
+    "volumesInUse",
+)
+_SAME = "object.{0} == variables.old.{0}"
 
 # Runs once for each pod, before flanneld. What an earlier flanneld said about the node's network
 # may be out of date: the node may have left and come back with another range. After a boot (/run
@@ -70,19 +99,23 @@ exec /opt/bin/flanneld "$@"
 # flanneld leaves a device that exists as it is, and knows no MTU for host-gw.
 _DEVICE_MTU = "  ip link set dev flannel.1 mtu {mtu}\n"
 _BRIDGE_MTU = "  FLANNEL_MTU={mtu}\n"
-VXLAN_HEADERS = 50  # bytes around a pod's packet; flanneld takes them off the MTU it is told
 
 
-def flannel(plan: Plan) -> str:
+def manifests(wanted: Wanted) -> Mapping[str, str]:
+    """Its one add-on."""
+    return {_NAME: _manifest(wanted)}
+
+
+def _manifest(wanted: Wanted) -> str:
     """Namespace, rights, config and DaemonSet of flannel.
 
     The CNI config is made from flanneld's answer beside it, with the standard bridge plugin: a node
     is Ready only when its flanneld works. Masquerading is flanneld's
     (-ip-masq): the bridge plugin would hide the sender of traffic between nodes.
     """
-    network = plan.spec.network
+    network = wanted.spec.network
     config = {
-        "Network": plan.spec.cluster.pod_cidr,
+        "Network": wanted.spec.cluster.pod_cidr,
         "EnableNFTables": network.proxy_mode == "nftables",
         "Backend": _backend(network),
     }
@@ -104,10 +137,10 @@ def flannel(plan: Plan) -> str:
                 "template": {
                     "metadata": {
                         "labels": {"app": _NAME},
-                        "annotations": config_annotation(data) | rotation.annotation(plan),
+                        "annotations": {**config_annotation(data), **wanted.annotations},
                     },
                     "spec": _pod(
-                        f"ghcr.io/flannel-io/flannel:v{plan.versions.flannel}", _run(network)
+                        f"ghcr.io/flannel-io/flannel:v{wanted.versions.flannel}", _run(network)
                     ),
                 },
             },
@@ -118,7 +151,7 @@ def flannel(plan: Plan) -> str:
 def _backend(network: NetworkSpec) -> Document:
     if network.mtu is None or network.backend != "vxlan":
         return {"Type": network.backend}
-    return {"Type": network.backend, "MTU": network.mtu + VXLAN_HEADERS}
+    return {"Type": network.backend, "MTU": network.mtu + _VXLAN_HEADERS}
 
 
 def _run(network: NetworkSpec) -> str:
@@ -197,3 +230,34 @@ def _rights_of_root(*capabilities: str) -> Document:
     """Root of a container, with these of its rights alone."""
     kept: Document = {"add": list(capabilities)} if capabilities else {}
     return {"allowPrivilegeEscalation": False, "capabilities": {**kept, "drop": ["ALL"]}}
+
+
+def policies() -> tuple[tuple[Document, Document], ...]:
+    """Of the Node that its pod runs on, its own annotations and one condition."""
+    node = "authentication.kubernetes.io/node-name"
+    others = f"!k.startsWith('{_ANNOTATIONS}')"
+    without = ".?status.?conditions.orValue([]).filter(c, c.type != 'NetworkUnavailable')"
+    kept = ["metadata.?labels", "metadata.?finalizers", "metadata.?ownerReferences", "spec"]
+    kept += [f"?status.?{part}" for part in _STATUS]
+    made = policy(
+        "kube-ha-flannel",
+        rules=[("", ["nodes", "nodes/status"], ["CREATE", "UPDATE", "DELETE"])],
+        of=f"request.userInfo.username == '{_ACCOUNT}'",
+        variables=NODE_VARIABLES,
+        validations={
+            # API servers put it into the tokens of pods, and no node gets one of another's pod.
+            "request.operation == 'UPDATE' && has(request.userInfo.extra) && "
+            f"'{node}' in request.userInfo.extra && "
+            f"request.userInfo.extra['{node}'] == [request.name]": "flannel changes the Node alone "
+            "that its pod runs on",
+            f"variables.now.all(k, k.startsWith('{_ANNOTATIONS}') || (k in variables.was && "
+            f"variables.was[k] == variables.now[k])) && variables.was.all(k, {others} ? "
+            "k in variables.now : true)": f"flannel changes no annotation but {_ANNOTATIONS}*",
+            " && ".join(
+                _SAME.format(path) for path in kept
+            ): "flannel changes nothing of a Node but its annotations and NetworkUnavailable",
+            f"object{without} == variables.old{without}": "flannel changes no condition of a Node "
+            "but NetworkUnavailable",
+        },
+    )
+    return (made,)

@@ -44,7 +44,7 @@ def documents(*values: Mapping[str, object]) -> str:
     return written(json.dumps(values))
 
 
-# The emitter is slow, and the plan in words, the resources and the memory ask for the same.
+# The emitter is slow, and the change plan, the resources and the memory ask for the same.
 @lru_cache(maxsize=256)
 def written(values: str) -> str:
     """The same, of a JSON list of documents."""

@@ -1,0 +1,62 @@
+"""What is asked of a pod network. Each is one module of this room, listed in registry.py.
+
+A network sees what the config says, never the plan of a cluster: most answers are data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol
+
+from stacks.config.spec import Spec
+from stacks.documents.kubernetes_objects import Document
+from stacks.releases.versions import Versions
+
+
+class Tunnel(NamedTuple):
+    """Packets between nodes that carry those of pods."""
+
+    name: str  # of the firewall's rule
+    protocol: Literal["tcp", "udp"]
+    port: int
+    what: str  # for people: whose it is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """One way of a network to carry packets, as `network.backend` names it."""
+
+    overhead: int = 0  # bytes around a pod's packet
+    modules: tuple[str, ...] = ()  # of the kernel
+    needs_layer_2: bool = False  # one for all nodes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What manifests are made of."""
+
+    spec: Spec
+    versions: Versions
+    annotations: Mapping[str, str] = field(default_factory=dict)  # of pods: another restarts them
+
+
+class Network(Protocol):
+    """A pod network; one that the user brings answers with nothing."""
+
+    PROVED: bool  # whether nodes are waited for, and pods dial each other before an up succeeds
+    SETTINGS: tuple[str, ...]  # keys of section `network` that it follows, of mtu and backend
+    BACKENDS: Mapping[str, Backend]
+    # Settings of a living cluster whose change cuts pods off for a time -> how.
+    CUTS: Mapping[str, str]
+    TUNNELS: tuple[Tunnel, ...]
+    NAMESPACES: tuple[str, ...]  # its own, whose pods need more than the standards allow
+    IMAGES: tuple[str, ...]  # that nodes fetch, as in artifacts/lock.yaml
+    DAEMON_SETS: tuple[str, ...]  # that the gate waits for, as namespace/daemonset/name
+    ADDONS: tuple[str, ...]  # names of what `manifests` makes
+
+    def manifests(self, wanted: Wanted) -> Mapping[str, str]:
+        """What runs in the cluster for it, by name of the add-on."""
+
+    def policies(self) -> Iterable[tuple[Document, Document]]:
+        """What its account may write from a node: ValidatingAdmissionPolicies, bindings."""

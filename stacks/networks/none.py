@@ -1,0 +1,28 @@
+"""No pod network of kube-ha: the user's own comes as an add-on, or by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stacks.documents.kubernetes_objects import Document
+from stacks.networks.network import Backend, Tunnel, Wanted
+
+PROVED = False  # until the user's own runs nodes are NotReady
+SETTINGS: tuple[str, ...] = ()
+BACKENDS: Mapping[str, Backend] = {}
+CUTS: Mapping[str, str] = {}
+TUNNELS: tuple[Tunnel, ...] = ()
+NAMESPACES: tuple[str, ...] = ()
+IMAGES: tuple[str, ...] = ()
+DAEMON_SETS: tuple[str, ...] = ()
+ADDONS: tuple[str, ...] = ()
+
+
+def manifests(_wanted: Wanted) -> Mapping[str, str]:
+    """Nothing."""
+    return {}
+
+
+def policies() -> tuple[tuple[Document, Document], ...]:
+    """Nothing."""
+    return ()

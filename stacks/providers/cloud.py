@@ -1,0 +1,100 @@
+"""What the clouds have in common: names, networks in reach, checks that each of them makes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from ipaddress import IPv4Network
+
+from stacks.config.clouds import CloudSpec
+from stacks.config.fields import Role
+from stacks.config.machines import MachinesSpec
+from stacks.config.problems import Problem
+from stacks.config.spec import Spec
+
+USER = "ops"  # made by cloud-init; may sudo
+DATA = "/var/lib/kube-ha"  # where the disk of machines with etcd is mounted
+LOCAL = "127.0.0.1"  # where a tunnel to the bastion begins
+FIRST_OFFSET = 6  # addresses below are the provider's, the bastion's and the load balancer's
+BASTION_OFFSET, BALANCER_OFFSET = 4, 5
+NOWHERE = IPv4Network("198.18.0.0/15")  # kept for benchmarks (RFC 2544); the config names none
+SSH_PORT = 22
+
+
+def idle(spec: Spec) -> Iterator[Problem]:
+    """Settings of machines that are not made in a cloud."""
+    machines = spec.machines
+    usual = MachinesSpec(provider="lab")
+    given = {
+        "machines.lab": machines.lab != usual.lab,
+        "machines.ssh": machines.ssh != usual.ssh,
+        "machines.onRelease": machines.on_release != usual.on_release,
+        "machines.containers": machines.containers,
+    }
+    text = f"does nothing on {machines.provider}, where machines and keys are made; leave it out"
+    for path, said in given.items():
+        if said:
+            yield Problem(path, text)
+
+
+def grant_problems(
+    path: str, grants: Sequence[str], name: Callable[[str], str]
+) -> Iterator[Problem]:
+    """What machines may do in the cloud: each is a resource, called by its last word (`name`)."""
+    first: dict[str, int] = {}
+    for index, grant in enumerate(grants):
+        earlier = first.setdefault(name(grant), index)
+        if earlier != index:
+            same = f"has the last word of {path}[{earlier}], by which its resource is named"
+            text = "is there twice" if grant == grants[earlier] else same
+            yield Problem(f"{path}[{index}]", f"{grant} {text}; leave one out")
+
+
+def too_little(roles: Collection[Role]) -> str:
+    """Why a machine of 1 GiB of memory or less does not do."""
+    what = "an API server and etcd" if "master" in roles else "a node"
+    return f"has 1 GiB of memory or less, too little for {what}; take a bigger one"
+
+
+def policy_name(arn: str) -> str:
+    """What a policy of the machines' role is called in the name of its resource."""
+    return arn.rpartition("/")[2].lower()
+
+
+def role_name(role: str) -> str:
+    """The same of a role of the machines' service account."""
+    return role.rpartition("/")[2].lower().replace(".", "-")
+
+
+def bastion_name(cloud: CloudSpec) -> str:
+    """What the bastion is called behind the cluster's name.
+
+    That of a tunnel is another machine: a change of access makes it before the old one goes.
+    """
+    return "tunnel" if cloud.access == "tunnel" else "bastion"
+
+
+def api_clients(cloud: CloudSpec) -> tuple[str, ...]:
+    """Networks outside from which the API is let in."""
+    return cloud.api_from or cloud.ssh_from
+
+
+def zones(spec: Spec, known: Collection[str] | None) -> tuple[str, ...]:
+    """Zones that machines may be made in, sorted; `known`: those that can be, None: all."""
+    named = {zone for pool in spec.pools.values() for zone in pool.zones}
+    named |= {node.zone for node in spec.nodes.values() if node.zone}
+    return tuple(sorted(named if known is None else named & set(known)))
+
+
+def short_name(cluster: str, what: str, *, limit: int) -> str:
+    """`<cluster>-<what>`, cut to `limit` characters; what is cut still makes a difference."""
+    name = f"{cluster}-{what}"
+    if len(name) <= limit:
+        return name
+    mark = hashlib.sha256(cluster.encode()).hexdigest()[:6]
+    return f"{cluster[: limit - len(what) - 8].rstrip('-')}-{mark}-{what}"
+
+
+def zone_name(cluster: str, domain: str) -> str:
+    """Name of a DNS zone at Google, of at most 63 characters: one of its own for each domain."""
+    return short_name(cluster, f"zone-{hashlib.sha256(domain.encode()).hexdigest()[:6]}", limit=63)

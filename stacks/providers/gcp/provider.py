@@ -1,0 +1,153 @@
+"""Machines that are made on Google Cloud."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from ipaddress import IPv4Network
+
+from stacks.config.addresses import nth
+from stacks.config.cloud_values import AWS_ZONE
+from stacks.config.spec import Spec
+from stacks.providers import cloud
+from stacks.providers import places as pools
+from stacks.providers.gcp import checks
+from stacks.providers.gcp import resources as told
+from stacks.providers.places import Place
+from stacks.providers.provider import OwnNetwork, Said, Way
+from stacks.providers.site import Balancer
+
+NAME = "gcp"
+MADE = True
+LOCAL = False
+MAKER = NAME
+PLACE = f"on {NAME}"
+FIXED: Mapping[str, str] = {
+    "access": "machines that are there have a public address, or have none",
+    "project": "machines are made in it",
+    "region": "machines and their addresses are of it",
+    "cidr": "machines have their addresses of it",
+}
+ZONE = ("-[a-z]", "-b")
+TYPE = (re.compile(r"[^.]*"), "e2-standard-2")
+ARM = re.compile(r"(t2a|[cn]4a)(-.*)?")  # axion's successors end in a
+DNS_ZONE = "'my-zone'"
+DNS_ZONE_PROJECT = True
+# From where IAP comes (Google Cloud, "Using IAP for TCP forwarding").
+TUNNEL_FROM: tuple[str, ...] = ("35.235.240.0/20",)
+# By kind of load balancer (Google Cloud documentation, "Health checks overview", probe IP ranges
+# and firewall rules).
+HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]] = {
+    "internal": ("130.211.0.0/22", "35.191.0.0/16"),
+    "external": ("209.85.152.0/22", "209.85.204.0/22", "35.191.0.0/16"),
+}
+OWN_LABELS = "goog"
+PROTECTED_BY = "Google"
+# Another than the bastion's: with a change of access both are there for a time. The first two of a
+# subnet are taken.
+_TUNNEL_OFFSET = 3
+
+problems = checks.problems
+unfit = checks.unfit
+resources = told.resources
+
+
+def said(spec: Spec) -> Said | None:
+    """What its section says; None: it is missing."""
+    found = spec.machines.gcp
+    if found is None:
+        return None
+    return Said(
+        region=found.region,
+        machine_type=found.machine_type,
+        etcd_disk_type=found.etcd_disk_type,
+    )
+
+
+def places(spec: Spec, name: str) -> list[Place]:
+    """So many machines, all in one subnet."""
+    return pools.counted(spec, name, lambda zone: subnet(spec, zone) or cloud.NOWHERE)
+
+
+def network(spec: Spec) -> OwnNetwork | None:
+    """The subnet, which all zones of a region share."""
+    found = spec.machines.gcp
+    return OwnNetwork(path="machines.gcp.cidr", cidr=found.cidr) if found else None
+
+
+def mirror(_spec: Spec) -> None:
+    """None comes with them."""
+
+
+def subnet(spec: Spec, _zone: str | None) -> IPv4Network | None:
+    """One of all zones."""
+    found = spec.machines.gcp
+    return IPv4Network(found.cidr) if found else None
+
+
+def subnet_words(_zone: str) -> str:
+    """Where its range stands in the config."""
+    return "machines.gcp.cidr"
+
+
+def zones(_spec: Spec) -> None:
+    """All of the region."""
+
+
+def balancer_addresses(spec: Spec) -> tuple[str, ...]:
+    """One, of the subnet."""
+    found = spec.machines.gcp
+    return (nth(found.cidr, cloud.BALANCER_OFFSET),) if found else ()
+
+
+def bastion_address(spec: Spec, *, tunnel: bool) -> str | None:
+    """In the subnet, where machines are too."""
+    found, offset = spec.machines.gcp, _TUNNEL_OFFSET if tunnel else cloud.BASTION_OFFSET
+    return nth(found.cidr, offset) if found else None
+
+
+def inner_domain(_spec: Spec) -> str:
+    """Nodes keep their own names."""
+    return ""
+
+
+def machine_id(spec: Spec, zone: str | None, instance: str) -> str:
+    """As gce.go of cloud-provider-gcp writes it; `instance`: its name."""
+    found = spec.machines.gcp
+    return f"gce://{found.project if found else ''}/{zone}/{instance}"
+
+
+def is_dns_zone(text: str) -> bool:
+    """The name of a zone of Cloud DNS, and no ID of another cloud's."""
+    return AWS_ZONE.fullmatch(text) is None
+
+
+def way(spec: Spec, bastion: str) -> Way | None:
+    """By Identity-Aware Proxy."""
+    found = spec.machines.gcp
+    if found is None:
+        return None
+    project, gcloud = f"--project={found.project}", ("gcloud", "compute")
+    labelled = f"labels.kube-ha-cluster={spec.cluster.name}"
+    wanted = f"name={bastion} AND {labelled} AND status=RUNNING"
+    return Way(
+        bastion=bastion,
+        port=found.tunnel_port,
+        programs=(("gcloud", "https://cloud.google.com/sdk/docs/install"),),
+        log_in="gcloud auth login",
+        find=(
+            *(*gcloud, "instances", "list", project, "--quiet"),
+            *(f"--filter={wanted}", "--format=json(zone)"),
+        ),
+        read=_zones,
+        lead=(
+            *(*gcloud, "start-iap-tunnel", bastion, str(cloud.SSH_PORT), project, "--quiet"),
+            f"--local-host-port={cloud.LOCAL}:{found.tunnel_port}",
+        ),
+    )
+
+
+def _zones(found: object) -> list[str]:
+    # gcloud gives zones as addresses.
+    rows = found if isinstance(found, list) else []
+    return [f"--zone={row['zone'].rpartition('/')[2]}" for row in rows]

@@ -1,0 +1,127 @@
+"""What is asked of whoever has the machines. Each is one module, listed in registry.py.
+
+A provider sees what the config says, never the plan of a cluster: most answers are data. What it
+registers with the engine is made in components/machines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from typing import Protocol
+
+from stacks.config.fields import Role
+from stacks.config.problems import Problem
+from stacks.config.runtime import MirrorSpec
+from stacks.config.spec import Spec
+from stacks.providers.places import Place
+from stacks.providers.site import Balancer, Part, Site
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnNetwork:
+    """The network that machines are made in."""
+
+    path: str  # config path
+    cidr: str
+    sizes: tuple[int, int] | None = None  # prefix lengths; None: the provider's own problems say so
+    why: str = ""  # those and no others
+    # Of one layer 2, in which a virtual IP can move: whose its addresses are, counted from its own.
+    taken: Mapping[int, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """The commands of a cloud by which a tunnel points to the bastion."""
+
+    bastion: str  # its name there
+    port: int  # of this computer
+    programs: tuple[tuple[str, str], ...]  # program, and where to get it
+    log_in: str  # what a person does when the cloud does not know them
+    find: tuple[str, ...]  # prints JSON about the bastion
+    read: Callable[[object], list[str]]  # of that JSON: the last words of `lead`, for each found
+    lead: tuple[str, ...]  # listens until it is ended; what `read` gives stands behind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What every cloud's section says in words of its own."""
+
+    region: str
+    machine_type: str
+    etcd_disk_type: str
+
+
+class Provider(Protocol):
+    """Whoever has the machines of a cluster."""
+
+    NAME: str  # of the provider, and of its section below `machines`, where it has one
+    MADE: bool  # machines and their keys are made, so many of a pool; else hosts are listed
+    LOCAL: bool  # containers on this computer, which no other one knows of
+    MAKER: str  # for people: who makes machines
+    PLACE: str  # for people: where they are
+    FIXED: Mapping[str, str]  # keys of its section that a cluster keeps for life -> why
+
+    def places(self, spec: Spec, name: str) -> list[Place]:
+        """The machines of a pool."""
+
+    def network(self, spec: Spec) -> OwnNetwork | None:
+        """What machines are made in; None: it is not known here."""
+
+    def mirror(self, spec: Spec) -> MirrorSpec | None:
+        """What nodes fetch from where the config names no mirror; None: upstream."""
+
+    def problems(self, spec: Spec, places: Sequence[Place]) -> Iterable[Problem]:
+        """What is wrong in its section, and with settings that are for other providers."""
+
+
+class Cloud(Provider, Protocol):
+    """Machines that are made in a cloud; its section is a CloudSpec."""
+
+    ZONE: tuple[str, str]  # what a zone has behind its region: a pattern, and an example
+    TYPE: tuple[re.Pattern[str], str]  # a machine type: its form, and an example
+    ARM: re.Pattern[str]  # machine types of arm64; all others are of amd64
+    DNS_ZONE: str  # an example of what a zone that is there is called, quoted
+    DNS_ZONE_PROJECT: bool  # such a zone may be another project's
+    TUNNEL_FROM: tuple[str, ...]  # networks from which a tunnel comes to the bastion
+    HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]]  # networks that a load balancer asks from
+    OWN_LABELS: str  # how labels begin that the cloud keeps for itself
+    PROTECTED_BY: str  # who keeps an up from deleting a protected machine; empty: nobody does
+
+    def said(self, spec: Spec) -> Said | None:
+        """What its section says; None: it is missing."""
+
+    def subnet(self, spec: Spec, zone: str | None) -> IPv4Network | None:
+        """What machines of a zone have their addresses of; None: it is not known."""
+
+    def subnet_words(self, zone: str) -> str:
+        """Where its range stands in the config, for people."""
+
+    def zones(self, spec: Spec) -> Collection[str] | None:
+        """Zones that machines can be in; None: all of the region."""
+
+    def balancer_addresses(self, spec: Spec) -> tuple[str, ...]:
+        """Addresses kept for the internal load balancer, whether there is one or not."""
+
+    def bastion_address(self, spec: Spec, *, tunnel: bool) -> str | None:
+        """Inner address of the bastion, or of that of a tunnel; None: the cloud's choice."""
+
+    def inner_domain(self, spec: Spec) -> str:
+        """Of names that its controller manager gives nodes; empty: they keep their own."""
+
+    def machine_id(self, spec: Spec, zone: str | None, instance: str) -> str:
+        """What Kubernetes knows a machine by; `instance`: what the cloud calls it."""
+
+    def unfit(self, type_: str, roles: Collection[Role]) -> str:
+        """Why no machine of these roles should be of a type; empty: nothing is against it."""
+
+    def is_dns_zone(self, text: str) -> bool:
+        """Whether a zone that is there can be called so."""
+
+    def resources(self, site: Site) -> Iterable[Part]:
+        """What there is of a cluster: not what the cloud is sent, but what comes and goes."""
+
+    def way(self, spec: Spec, bastion: str) -> Way | None:
+        """How a tunnel points to the bastion of that name."""

@@ -1,0 +1,39 @@
+"""The providers that there are. What each registers: components/machines/registry.py."""
+
+from __future__ import annotations
+
+from stacks.config.spec import Spec
+from stacks.providers import adopt, lab
+from stacks.providers.aws import provider as aws
+from stacks.providers.gcp import provider as gcp
+from stacks.providers.provider import Cloud, Provider
+
+OTHERS: dict[str, Provider] = {
+    "lab": lab,
+    "adopt": adopt,
+}
+CLOUDS: dict[str, Cloud] = {
+    "gcp": gcp,
+    "aws": aws,
+}
+
+
+def all_() -> dict[str, Provider]:
+    """By the name that the config has for each."""
+    return {**OTHERS, **CLOUDS}
+
+
+def of(spec: Spec) -> Provider:
+    """The one that the config names."""
+    return all_()[spec.machines.provider]
+
+
+def cloud(spec: Spec) -> Cloud | None:
+    """The cloud that machines are made in; None: they are made in none."""
+    return CLOUDS.get(spec.machines.provider)
+
+
+def is_local(name: object) -> bool:
+    """Whether that is a provider whose machines live on this computer."""
+    found = all_().get(str(name))
+    return found is not None and found.LOCAL

@@ -1,0 +1,30 @@
+"""A third pod network, all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stacks.documents.kubernetes_objects import Document, config_map
+from stacks.documents.yaml_text import documents
+from stacks.networks.network import Backend, Tunnel, Wanted
+
+PROVED = True
+SETTINGS: tuple[str, ...] = ("mtu", "backend")
+BACKENDS: Mapping[str, Backend] = {
+    "vxlan": Backend(overhead=8, modules=("toy",)),
+    "host-gw": Backend(needs_layer_2=True),
+}
+CUTS: Mapping[str, str] = {"backend": "the toy stops everywhere"}
+TUNNELS: tuple[Tunnel, ...] = (Tunnel("toy", "udp", 30999, "the toy's packets"),)
+NAMESPACES: tuple[str, ...] = ("kube-toy",)
+IMAGES: tuple[str, ...] = ()
+DAEMON_SETS: tuple[str, ...] = ("kube-toy/daemonset/toy",)
+ADDONS: tuple[str, ...] = ("toy",)
+
+
+def manifests(wanted: Wanted) -> Mapping[str, str]:
+    return {"toy": documents(config_map("toy", "kube-toy", {"mtu": str(wanted.spec.network.mtu)}))}
+
+
+def policies() -> tuple[tuple[Document, Document], ...]:
+    return ()
