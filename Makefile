@@ -85,16 +85,16 @@ check: python ## lint, types, imports between rooms, workflows, limits of length
 	@! git grep -nE '^(<<<<<<<|>>>>>>>) ' || { echo "the mark of a merge that was not finished"; exit 1; }
 	@$(PY) -m ruff format --check . && $(PY) -m ruff check . && $(PY) -m mypy . && .venv/bin/lint-imports --no-logo --no-cache && .venv/bin/shfmt -i 2 -ci -d $$(git ls-files '*.sh') && .venv/bin/shellcheck -x $$(git ls-files '*.sh') && .venv/bin/zizmor -q --offline --strict-collection .github/workflows && .venv/bin/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml && $(PY) -m pytest -q tests/unit/test_limits.py tests/unit/test_idioms.py
 
-test: setup ## fast tiers, the core stories on the lab, and of the others those that nothing has run for longest
+test: setup ## fast tiers, the core stories on the lab, and of the others those that nothing has run for longest; LANES at a time
 	@bash lab/host.sh install tests
-	@$(PY) -m tests.run core
+	@$(PY) -m tests.run core $(if $(LANES),--lanes $(LANES))
 
 fuzz: setup ## planning with random configs and edits, N (10000) of each; TOLD (200) are compared with what is registered
 	@KUBE_HA_FUZZ=$(or $(N),10000) KUBE_HA_TOLD=$(or $(TOLD),200) $(PY) -m pytest -q tests/fuzz tests/plan/test_told.py
 
-e2e: setup ## every story that has not passed yet on what is here; all with FRESH=1, one with STORY=name
+e2e: setup ## every story that has not passed yet on what is here, LANES at a time; all with FRESH=1, some with STORY=name,name
 	@bash lab/host.sh install tests
-	@$(PY) -m tests.run $(if $(FRESH),fresh,all) $(STORY)
+	@$(PY) -m tests.run $(if $(FRESH),fresh,all) $(STORY) $(if $(LANES),--lanes $(LANES))
 
 stories: python ## when each story passed last, and on which commit
 	@$(PY) -m tests.run stories

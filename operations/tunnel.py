@@ -1,7 +1,7 @@
 """`python -m operations.tunnel STACK`: hold the tunnel to the bastion of a stack, until Ctrl-C.
 
-For machines of clouds with `access: tunnel`. It waits while there is no bastion yet, points to it by
-the cloud's own command (gcloud, aws), and begins again whenever that one ends.
+For machines of clouds with `access: tunnel`. It waits while there is no bastion yet, points to it
+by the cloud's own command (gcloud, aws), and begins again whenever that one ends.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
         found = way(stack.plan_of(name))
         if found is None:
             raise StackError(
-                f"no tunnel points to the machines of Pulumi.{name}.yaml\n  do: nothing; it is for "
+                f"no tunnel reaches the machines of Pulumi.{name}.yaml\n  do: nothing; it is for "
                 "machines of a cloud with access: tunnel (docs/clouds.md)"
             )
         hold(found)

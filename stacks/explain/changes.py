@@ -184,17 +184,8 @@ def _values(
         if phase == "etcd-member" and phase not in was:
             yield Action(phase=phase, text="join etcd as a learner, then vote")
             continue
-        if phase == "vip-peers" and phase not in was:
-            yield front_doors.lets_hear(plan.vip)
-            continue
-        if phase == "vip-away" and phase not in was:
-            yield front_doors.hands_over(plan.vip)
-            continue
-        if phase == "vip" and was.get(phase, {}).get("VIP") != now[phase]["VIP"]:
-            yield front_doors.moved(was.get(phase), now[phase])
-            continue
-        if phase == "ingress" and phase not in was:
-            yield front_doors.ends_tls(plan.vip)
+        if begun := front_doors.begun(phase, was.get(phase), now[phase], plan.vip):
+            yield begun
             continue
         if phase == "vip" and was[phase].get("RESTING") != now[phase].get("RESTING"):
             yield front_doors.rests(plan.vip, now="RESTING" in now[phase])
@@ -222,12 +213,7 @@ def _values(
             yield Action(
                 phase=phase, text=f"{listed}: {effect_text}", restarts=restarts[effect_text]
             )
-    if "vip" in was and not {"vip", "vip-away"} & set(now):
-        yield front_doors.given_up(was["vip"])
-    if "vip-away" in was and not {"vip", "vip-away"} & set(now):
-        yield front_doors.alone_again()
-    if "ingress" in was and "ingress" not in now and "vip-away" not in now:
-        yield Action(phase="node", text="the ingress tier stops: nobody serves ports 80 and 443")
+    yield from front_doors.ended(was, now)
 
 
 def _control_plane(kubeadm: str) -> str:

@@ -10,6 +10,37 @@ from stacks.order.difference import Difference
 from stacks.render import vip_holders
 
 
+def begun(
+    phase: str, was: Mapping[str, str] | None, now: Mapping[str, str], vip: str
+) -> Action | None:
+    """A front door that a machine did not have: values of its phase then (None: none) and now."""
+    if phase == "vip" and (was or {}).get("VIP") != now["VIP"]:
+        return moved(was, now)
+    if was is not None:
+        return None
+    match phase:
+        case "vip-peers":
+            return lets_hear(vip)
+        case "vip-away":
+            return hands_over(vip)
+        case "ingress":
+            return ends_tls(vip)
+    return None
+
+
+def ended(
+    was: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]
+) -> Iterator[Action]:
+    """Front doors that a machine has no longer: values of its phases then and now."""
+    if not {"vip", "vip-away"} & {*now}:
+        if "vip" in was:
+            yield given_up(was["vip"])
+        if "vip-away" in was:
+            yield alone_again()
+    if "ingress" in was and "ingress" not in now and "vip-away" not in now:
+        yield Action(phase="node", text="the ingress tier stops: nobody serves ports 80 and 443")
+
+
 def stands_by(vip: str) -> Action:
     """A machine that can hold it from now on."""
     return Action(phase="vip", text=f"stand by for the VIP {vip}")

@@ -189,7 +189,7 @@ class _Run:
             return
         yield ANEW, node.generation
         if step.kind == "machine":
-            yield "GENERATION", plan.spec.converge.generation if plan.in_lab else 1
+            yield "GENERATION", plan.spec.converge.generation if plan.local else 1
             return
         yield "NODE", node.name
         yield LOGIN, (node.ssh, clouds.way_in(plan.spec))

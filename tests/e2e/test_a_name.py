@@ -12,6 +12,7 @@ from tests.e2e.harness import config, lab
 from tests.e2e.harness.load import Load
 from tests.e2e.harness.stack import Stack
 
+ALONE = "the new address has to serve within 6 s"
 NAME = "api.names.example"
 MASTERS = ("10.93.70.11", "10.93.70.12")
 STRANGER = "10.93.70.99"

@@ -23,6 +23,7 @@ from tests.e2e.harness.node import Node
 from tests.e2e.harness.stack import Stack
 from tests.e2e.harness.waiting import wait_for
 
+ALONE = "pages are back within 8 s"
 ADDRESS = "10.93.67.5"
 EDGES = ("edge-1", "edge-2")
 SHOP, BLOG = PAGES["shop"], PAGES["blog"]

@@ -10,6 +10,7 @@ from tests.e2e.harness.holders import Holders
 from tests.e2e.harness.probe import Probe
 from tests.e2e.harness.stack import Stack
 
+ALONE = "two holders at once for at most 2 s"
 ADDRESS = "10.93.65.5"
 DOOR = f"{ADDRESS}:8443"
 # What a client waits for a dead machine to be replaced by the next holder, on a busy computer.

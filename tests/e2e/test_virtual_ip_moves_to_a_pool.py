@@ -12,6 +12,7 @@ from tests.e2e.harness.load import Load
 from tests.e2e.harness.stack import Stack
 from tests.e2e.harness.update import Update
 
+ALONE = "the address is away for at most 5 s"
 ADDRESS = "10.93.64.5"
 DOOR = f"{ADDRESS}:8443"
 MASTERS = ("master-1", "master-2")

@@ -15,6 +15,7 @@ from tests.e2e.harness.load import Load
 from tests.e2e.harness.stack import Stack
 from tests.e2e.harness.waiting import wait_for
 
+ALONE = "the address is handed over within 2 s"
 ADDRESS = "10.93.63.5"
 DOOR = f"{ADDRESS}:8443"
 EDGES = ("edge-1", "edge-2")

@@ -221,9 +221,9 @@ def _words(before: Plan, after: Plan, said: Report) -> None:
     addons = (
         system_addons.addons(before) != system_addons.addons(after) or before.addons != after.addons
     )
-    again = before.spec.converge != after.spec.converge
-    again = again or _asked_through(before) != _asked_through(after)
-    assert bool(said.changes.addons) == (addons or again)
+    once_more = before.spec.converge != after.spec.converge
+    once_more = once_more or _asked_through(before) != _asked_through(after)
+    assert bool(said.changes.addons) == (addons or once_more)
     # Of every other change of what is wanted the list of nodes and the gate are run.
     idle = before.spec.rollout == after.spec.rollout
     idle = idle and gate.plan_digest(before) == gate.plan_digest(after)

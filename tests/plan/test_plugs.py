@@ -15,7 +15,7 @@ from stacks.config.network import NetworkSpec
 from stacks.config.problems import SpecError
 from stacks.config.spec import Spec
 from stacks.edits import memory, transition
-from stacks.explain import formats, report
+from stacks.explain import formats, report, terminal
 from stacks.load import load, planned
 from stacks.networks import registry as networks
 from stacks.phases import downloads, gate, preflight, system_addons
@@ -121,7 +121,7 @@ def test_another_provider_is_explained_and_registered(
     stacks: Stacks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = planned(load(CONFIG))
-    text = report.as_text(report.report(None, plan, transition.check(None, plan)))
+    text = terminal.as_text(report.report(None, plan, transition.check(None, plan)))
     assert "load balancer: 1 resource is made (api-internal)" in text
     parts = {
         name: ("cloud", f"{kind} made")
@@ -149,7 +149,7 @@ def test_another_network_is_checked_planned_and_explained(stacks: Stacks) -> Non
     assert gate.of_gate(plan)["NETWORK"] == "1"
     assert "image/flannel" not in downloads.node_images(plan, master)
     assert "network toy" in formats.plan(plan)
-    text = report.as_text(report.report(None, plan, transition.check(None, plan)))
+    text = terminal.as_text(report.report(None, plan, transition.check(None, plan)))
     assert "a pod on every node reaches pods" in text
     with pytest.raises(SpecError) as caught:
         load(
