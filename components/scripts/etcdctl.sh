@@ -6,16 +6,17 @@ open_port() { timeout 3 bash -c "</dev/tcp/$1/$2" 2>/dev/null; }
 # etcdctl_at ENDPOINTS ARGUMENT...: ask the members at ENDPOINTS, a comma list of ADDRESS, ADDRESS:PORT or URLs. With
 # LONG_S (seconds) a request may take that long.
 etcdctl_at() {
-  local place endpoints="" pki=${PKI:-$ROOT/etc/kube-ha/etcd} limits=(--command-timeout 8s)
+  local place asked="" endpoints="" pki=${PKI:-$ROOT/etc/kube-ha/etcd} limits=(--command-timeout 8s)
   if [[ -n ${LONG_S:-} ]]; then limits=(); fi
   for place in ${1//,/ }; do
     place=${place#https://}
     if [[ $place != *:* ]]; then place+=:2379; fi
+    asked+="${asked:+, }$place"
     # The port first: where nobody listens, etcdctl would try for its whole time.
     if open_port "${place%:*}" "${place##*:}"; then endpoints+="${endpoints:+,}https://$place"; fi
   done
   if [[ -z $endpoints ]]; then
-    echo "nobody listens at $1" >&2
+    echo "nobody listens at $asked" >&2
     return 1
   fi
   timeout "${LONG_S:-20}" etcdctl --endpoints "$endpoints" --cacert "${CLIENT_CA:-$pki/ca.crt}" \

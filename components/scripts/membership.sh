@@ -179,9 +179,8 @@ out_of_service() { # out_of_service ADDRESS
   etcd_local del "/registry/masterleases/$1" >/dev/null || return 1
   listed=$(kubectl_admin -n default get endpointslice kubernetes \
     -o 'jsonpath={range .endpoints[*]}{.addresses[0]}{"\n"}{end}') || return 1
-  place=$(awk -v address="$1" '$1 == address {print NR - 1; exit}' <<<"$listed")
+  place=$(awk -v address="$1" '$1 == address {print "/endpoints/" (NR - 1); exit}' <<<"$listed")
   if [[ -z $place ]]; then return; fi
   kubectl_admin -n default patch endpointslice kubernetes --type json \
-    -p "[{\"op\":\"test\",\"path\":\"/endpoints/$place/addresses/0\",\"value\":\"$1\"},
-      {\"op\":\"remove\",\"path\":\"/endpoints/$place\"}]"
+    -p "[{\"op\":\"test\",\"path\":\"$place/addresses/0\",\"value\":\"$1\"},{\"op\":\"remove\",\"path\":\"$place\"}]"
 }

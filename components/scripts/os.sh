@@ -145,8 +145,8 @@ update_packages() { # update_packages NAMES
 # Whether anybody would miss this machine.
 serves() { joined || etcd_has_data || { is_load_balancer && stands_by; }; }
 step_aside() {
-  if [[ $ROLES == *etcd* ]]; then etcd_successor >/dev/null; fi   # first: it refuses where the quorum would be lost
-  if [[ $ROLES == *master* ]]; then others_serve || true; fi # refuses too; the only one has nobody to hand over to
+  if [[ $ROLES == *etcd* ]]; then etcd_successor >/dev/null; fi # first: it refuses where the quorum would be lost
+  if [[ $ROLES == *master* ]]; then others_serve || true; fi    # refuses too; the only one has nobody to hand over to
   # before anything is taken out of service: the machine may die any moment
   keep_going_on
   if is_load_balancer; then

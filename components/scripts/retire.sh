@@ -51,10 +51,9 @@ taken_out() {
   kubectl_admin -n kube-system get configmap kube-ha-incarnations --ignore-not-found -o "jsonpath={.data.$1}"
 }
 remember_taken_out() { # remember_taken_out NAME INCARNATION; each name is a field of its own, so the others stay
-  kubectl_admin apply --server-side --force-conflicts --field-manager "kube-ha-$1" -f - >/dev/null <<EOF
-{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "kube-system", "name": "kube-ha-incarnations"},
- "data": {"$1": "$2"}}
-EOF
+  local map='{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"kube-system","name":"kube-ha-incarnations"}'
+  map+=",\"data\":{\"$1\":\"$2\"}}"
+  kubectl_admin apply --server-side --force-conflicts --field-manager "kube-ha-$1" -f - >/dev/null <<<"$map"
 }
 
 # Load balancers give up the virtual IP by that, while those that take it hear their last word; without it the address

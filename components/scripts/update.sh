@@ -137,12 +137,12 @@ own_pods() {
 
 # evict_pod NAMESPACE NAME UID GRACE [QUERY]: says why not.
 evict_pod() {
-  local answer most seconds=$4
+  local answer most seconds=$4 eviction='{"apiVersion":"policy/v1","kind":"Eviction"'
+  eviction+=",\"metadata\":{\"namespace\":\"$1\",\"name\":\"$2\"}"
   read -r _ _ most < <(drain_settings)
   if [[ $most != - ]] && ((seconds > most)); then seconds=$most; fi
   answer=$(own_api 30 POST "/api/v1/namespaces/$1/pods/$2/eviction${5:-}" \
-    "{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{\"namespace\":\"$1\",\"name\":\"$2\"},
-      \"deleteOptions\":{\"gracePeriodSeconds\":$seconds,\"preconditions\":{\"uid\":\"$3\"}}}")
+    "$eviction,\"deleteOptions\":{\"gracePeriodSeconds\":$seconds,\"preconditions\":{\"uid\":\"$3\"}}}")
   case ${answer##*$'\n'} in
     200 | 201 | 404 | 409) ;; # 404, 409: that pod is gone, or another one has its name; it is listed again
     # || true: that is not a failure of the phase, and would be told as one.

@@ -52,13 +52,13 @@ def _fields(path: str, held: Mapping[str, object], known: Mapping[str, str]) -> 
             text = f"holds `{shown(key)[1:-1]}`, which no API server reads; {hint}"
             yield Problem(path, text)
         elif not _is(kind, value):
-            yield Problem(f"{path}.{key}", f"{shown(value)} is no {_WORDS[kind]}")
+            yield Problem(f"{path}.{key}", f"{shown(value)} is not {_WORDS[kind]}")
 
 
 _WORDS = {
     "text": "text; put it in quotes",
-    "texts": "list of texts; write [a, b]",
-    "stages": f"list of stages, which are {', '.join(_STAGES)}",
+    "texts": "a list of texts; write [a, b]",
+    "stages": f"a list of stages, which are {', '.join(_STAGES)}",
     "bool": "true or false",
 }
 

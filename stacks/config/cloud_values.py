@@ -26,7 +26,7 @@ AWS_ID = re.compile(r"(vpc|subnet)-[0-9a-f]{8,17}")
 def _form(form: re.Pattern[str], text: str, what: str, *examples: str) -> str:
     if not form.fullmatch(text):
         shown = " or ".join(repr(example) for example in examples)
-        raise ValueError(f"{short(text)} is no {what}; write it as {shown}")
+        raise ValueError(f"{short(text)} is not a valid {what}; write it as {shown}")
     return text
 
 

@@ -56,7 +56,7 @@ def read(text: str) -> Read:
         refuse_depth(text, _DEEPEST)
         node: yaml.Node | None = _Loader(text).get_single_node()
     except yaml.YAMLError as error:
-        raise NoYamlError(f"is not a YAML: {error}") from None
+        raise NoYamlError(f"is not YAML: {error}") from None
     found = _Document()
     return Read(None if node is None else found.value(node, ()), found.problems)
 
@@ -74,7 +74,7 @@ class _Loader(_BASE):  # type: ignore[misc, valid-type]
 def refuse_depth(text: str, deepest: int) -> None:
     """Before anything that calls itself for each level: the C parser would end the process.
 
-    Raises NoYamlError, and yaml.YAMLError for what is not a YAML.
+    Raises NoYamlError, and yaml.YAMLError for what is not YAML.
     """
     depth = 0
     for event in yaml.parse(text, _BASE):

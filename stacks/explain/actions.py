@@ -1,4 +1,4 @@
-"""What happens to one node, in words: what every part of the plan in words is made of."""
+"""What happens to one node, in words: what every part of the change plan is made of."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 from stacks.phases.effects import Restart
 
 Kind = Literal["new", "rebuilt", "changed", "leaving"]
-Order = Literal["side by side", "one by one", "once"]
+Order = Literal["in parallel", "one by one", "once"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Who comes and who goes, in words: nodes that join, are made anew, leave, or are given up."""
+"""Who comes and who goes, in words: nodes that join, are recreated, leave, or are given up."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def new(plan: Plan, node: Node, *, founding: bool) -> NodeChange:
         ready = "preflight, then packages, HAProxy"
     actions.append(Action(phase="node", text=ready))
     if node.is_etcd:
-        founds = founding and node.name == plan.etcd[0].name
-        join = "found the etcd cluster" if founds else "join etcd as a learner, then vote"
+        is_first = founding and node.name == plan.etcd[0].name
+        join = "bootstrap the etcd cluster" if is_first else "join etcd as a learner, then vote"
         actions.append(Action(phase="etcd-member", text=join))
     if node.is_master:
         text = "become a master: apiserver, controller manager, scheduler"
@@ -41,7 +41,7 @@ def new(plan: Plan, node: Node, *, founding: bool) -> NodeChange:
 
 
 def rebuilt(plan: Plan, node: Node) -> NodeChange:
-    """A node that is made anew under its name: like a new one, after the old one is out."""
+    """A node that is recreated under its name: like a new one, after the old one is out."""
     first = [
         Action(phase="first", text=f"{_out(node.roles)} (evicted before, if it still answers)")
     ]
@@ -58,7 +58,7 @@ def rebuilt(plan: Plan, node: Node) -> NodeChange:
 
 
 def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
-    """Nodes that leave, and machines that were away and are now forgotten or given back."""
+    """Nodes that leave, and machines that were unavailable and are now forgotten or given back."""
     stay = {node.name for node in plan.nodes}
     away = {node.name: node for node in plan.away}
     known: dict[str, tuple[str, ...]] = {
@@ -71,7 +71,7 @@ def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
         if name not in away:
             yield _leaves(plan, name, roles, _release(plan))
         elif away[name].state == "decommissioned":
-            text = "stop everything of ours; machine and disks stay"
+            text = "stop everything of kube-ha; machine and disks stay"
             yield _leaves(plan, name, roles, Action(phase="decommission", text=text))
         elif name in membership.going_first(before, plan):
             release = (
@@ -113,14 +113,14 @@ def _out(roles: tuple[str, ...]) -> str:
     parts = ["its etcd member"] * ("etcd" in roles)
     parts += ["its Node"] * bool({"master", "worker"} & {*roles})
     verb = "are" if len(parts) > 1 else "is"
-    return f"{' and '.join(parts)} {verb} removed by those that stay"
+    return f"{' and '.join(parts)} {verb} removed by the remaining nodes"
 
 
 def _release(plan: Plan) -> Action:
     if plan.made:
         text = "DELETE the machine and its disks"
     elif plan.spec.machines.on_release == "keep":
-        text = "stop everything of ours; files and data stay, put the host back to have it again"
+        text = "stop everything of kube-ha; files and data stay, put the host back to have it again"
     else:
         text = "WIPE what is ours, data too; the machine stays"
     return Action(phase="machine", text=text)
@@ -136,7 +136,7 @@ def _leaves(plan: Plan, name: str, roles: tuple[str, ...], last: Action) -> Node
         )
         actions.append(Action(phase="nodes", text=text))
     if "etcd" in roles:
-        text = "leave etcd: removed by those that stay, once they have a quorum without it"
+        text = "leave etcd: removed by the remaining nodes, once they have a quorum without it"
         actions.append(Action(phase="nodes", text=text))
     if in_kubernetes:
         actions.append(Action(phase="nodes", text="delete its Node"))

@@ -147,7 +147,7 @@ def _of_existing(
 def _etcd_leaves(old: Node, node: Node) -> Iterator[Action]:
     """A master whose member moves to a machine of its own."""
     if old.is_etcd and not node.is_etcd:
-        yield Action(phase="nodes", text="its etcd member is removed by those that stay")
+        yield Action(phase="nodes", text="its etcd member is removed by the remaining nodes")
         yield Action(phase="etcd-absent", text="its etcd is stopped")
 
 
@@ -246,7 +246,7 @@ def _marks(old: Node, node: Node) -> Iterator[Action]:
 
 
 _PODS = "its manifest changes: pods are replaced a few at a time"
-# Of those that are no pods.
+# Of those that are not pods.
 _OBJECTS = {
     "admission-policies": "what kubelets and flannel may write, nothing restarts",
     "lost-nodes": "what given up nodes write is refused as before, nothing restarts",

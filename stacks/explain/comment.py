@@ -1,4 +1,4 @@
-"""The plan in words as Markdown, for a comment in a pull request."""
+"""The change plan as Markdown, for a comment in a pull request."""
 
 from __future__ import annotations
 

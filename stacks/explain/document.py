@@ -1,4 +1,4 @@
-"""The plan in words as JSON, for programs: docs/plan.schema.json tells its form."""
+"""The change plan as JSON, for programs: docs/plan.schema.json tells its form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Verb = Literal["add", "change", "replace", "remove"]
 Turn = Literal["in parallel", "one at a time", "once"]
 
 VERSION: Literal[1] = (
-    1  # a program that reads 1 goes on reading: fields are added, none is taken away
+    1  # a program that reads 1 keeps reading: fields are added, none is taken away
 )
 _VERBS: Mapping[Kind, Verb] = {
     "new": "add",
@@ -27,7 +27,7 @@ _VERBS: Mapping[Kind, Verb] = {
     "leaving": "remove",
 }
 _TURNS: Mapping[Order, Turn] = {
-    "side by side": "in parallel",
+    "in parallel": "in parallel",
     "one by one": "one at a time",
     "once": "once",
 }

@@ -70,7 +70,7 @@ def _versions(was: Versions, now: Versions) -> Iterator[str]:
         what = _NAMES.get(name, name)
         try:
             yield _step(what, old, new)
-        except ValueError:  # of an image it may be a tag that is no number
+        except ValueError:  # of an image it may be a tag that is not a number
             yield f"Change {what} {old} -> {new}"
 
 

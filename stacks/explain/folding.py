@@ -10,7 +10,7 @@ from stacks.cluster.names import spoken
 from stacks.explain.actions import Kind, NodeChange, Wave
 
 SIGNS: Mapping[Kind, str] = {"new": "+", "changed": "~", "rebuilt": "±", "leaving": "-"}
-_ORDERS = {"side by side": "in parallel", "one by one": "one at a time"}
+_ORDERS = {"in parallel": "in parallel", "one by one": "one at a time"}
 _NUMBER = re.compile(r"\bwave ([0-9]+) of\b")
 _NAMES_MOST = 60  # letters
 

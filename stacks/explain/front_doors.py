@@ -1,4 +1,4 @@
-"""The virtual IP in words: who stands by for it, where it goes."""
+"""The virtual IP in words: who is standby for it, where it goes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def ended(
 
 def stands_by(vip: str) -> Action:
     """A machine that can hold it from now on."""
-    return Action(phase="vip", text=f"stand by for the VIP {vip}")
+    return Action(phase="vip", text=f"run as standby for the VIP {vip}")
 
 
 def moved(was: Mapping[str, str] | None, now: Mapping[str, str]) -> Action:
@@ -56,7 +56,7 @@ def moved(was: Mapping[str, str] | None, now: Mapping[str, str]) -> Action:
 
 def hands_over(vip: str) -> Action:
     """A master that held it, or stood by, and load balancers do from now on."""
-    text = f"keepalived stops: load balancers stand by and take the VIP {vip}"
+    text = f"keepalived stops: load balancers run as standby and take the VIP {vip}"
     return Action(phase="vip-away", text=text)
 
 
@@ -79,8 +79,10 @@ def told_to_go(vip: str) -> Action:
 def rests(vip: str, *, now: bool) -> Action:
     """A load balancer whose maintenance begins or ends."""
     if now:
-        return Action(phase="vip", text=f"give up the VIP {vip} for maintenance, HAProxy goes on")
-    return Action(phase="vip", text=f"stand by for the VIP {vip} again, maintenance is over")
+        return Action(
+            phase="vip", text=f"give up the VIP {vip} for maintenance, HAProxy keeps running"
+        )
+    return Action(phase="vip", text=f"run as standby for the VIP {vip} again, maintenance is over")
 
 
 def given_up(was: Mapping[str, str]) -> Action:
@@ -100,7 +102,7 @@ def beside(plan: Plan) -> Iterator[Action]:
     if plan.holders:
         yield lets_hear(plan.vip)
     text = (
-        "keepalived is none of its own: load balancers stand by"
+        "keepalived is none of its own: load balancers run as standby"
         if plan.holders
         else "keepalived is none of the stack's"
     )

@@ -66,7 +66,7 @@ def _held(plan: Plan) -> list[tuple[Subject, int]]:
 
 
 def _of_outputs(then: Plan, plan: Plan) -> list[str]:
-    """Leafs that lie on no node."""
+    """Leafs that are on no node."""
     was, now = (
         {leaf.name: text for leaf, text in leafs(one, certificates.table(one)) if leaf.path is None}
         for one in (then, plan)

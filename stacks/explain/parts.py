@@ -9,7 +9,7 @@ from stacks.explain.actions import Order
 from stacks.order.step import Part
 
 _READY = "every node is Ready and has announced what it applied"
-_QUORUM = "those that stay have a quorum of their own"
+_QUORUM = "the remaining members have a quorum of their own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +25,13 @@ class About:
 ABOUT: Mapping[Part, About] = {
     "machines": About(
         "machines of this computer",
-        "side by side",
+        "in parallel",
         "each is there",
         "nothing has changed",
     ),
     "leafs": About(
         "new leafs, on all masters and members that exist",
-        "side by side",
+        "in parallel",
         "what reads them does so while it runs: nothing restarts, nobody waits for a turn",
         "old leafs or new ones, each of them good",
     ),
@@ -42,22 +42,22 @@ ABOUT: Mapping[Part, About] = {
         "nothing that serves has been touched",
     ),
     "retire": About(
-        "lost nodes and those made anew, taken out by those that stay",
+        "lost nodes and those recreated, taken out by the remaining nodes",
         "one by one",
         f"before an etcd member is removed, {_QUORUM}",
         "fewer dead members; nobody else is touched",
     ),
     "new machines": About(
         "new machines",
-        "side by side",
+        "in parallel",
         "preflight lists all that is wrong with a machine before anything is changed on it",
-        "machines that nobody uses; the next up goes on",
+        "machines that nobody uses; the next update resumes",
     ),
     "members": About(
         "etcd members",
         "one by one",
         "each member votes and is healthy before the next",
-        "fewer members; the next up goes on, and founds no second cluster",
+        "fewer members; the next update resumes, and bootstraps no second cluster",
     ),
     "masters": About(
         "masters, each as soon as its etcd member is there",
@@ -69,26 +69,26 @@ ABOUT: Mapping[Part, About] = {
         "etcd members and masters, each whole before the next",
         "one by one",
         "each node's services are active",
-        "the one in hand old or new, the others untouched and serving",
+        "the one in progress old or new, the others untouched and serving",
     ),
     "settled keys": About(
         "CAs and keys, once every master has made the step",
         "once",
-        "each namespace holds the CAs of this step; no Secret lies under another key than the one "
+        "each namespace holds the CAs of this step; no Secret is under another key than the one "
         "that encrypts",
-        "old and new are known to all nodes; the next up goes on",
+        "old and new are known to all nodes; the next update resumes",
     ),
     "add-ons": About(
         "add-ons",
-        "side by side",
+        "in parallel",
         "applied by the API server; that their pods run is asked by the gate",
         "old or new manifests, each whole",
     ),
     "joining": About(
         "workers that join",
-        "side by side",
+        "in parallel",
         _READY,
-        "fewer workers; the next up joins them with a new token",
+        "fewer workers; the next update joins them with a new token",
     ),
     "user add-ons": About(
         "add-ons of your own",
@@ -114,13 +114,13 @@ ABOUT: Mapping[Part, About] = {
         "one by one",
         f"every wanted node is Ready and as wanted before one leaves; before an etcd member "
         f"leaves, {_QUORUM}",
-        "a node cordoned or gone; those that stay are untouched",
+        "a node cordoned or gone; the remaining ones are untouched",
     ),
     "stopped": About(
         "what runs no longer, on machines that stay",
-        "side by side",
-        "no process of ours is left",
-        "a machine that runs on without being in the cluster; the next up stops it",
+        "in parallel",
+        "no process of kube-ha is left",
+        "a machine that runs on without being in the cluster; the next update stops it",
     ),
     "ingress": About(
         "ingress tier",
@@ -139,7 +139,7 @@ ABOUT: Mapping[Part, About] = {
         "acceptance gate",
         "once",
         "only now the stack remembers this config as applied",
-        "everything done, not yet remembered; the next up asks again",
+        "everything done, not yet remembered; the next update asks again",
     ),
 }
 MEMBER = (

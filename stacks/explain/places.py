@@ -1,4 +1,4 @@
-"""Which line of the plan in words tells of a step: the phase that it names, and the node."""
+"""Which line of the change plan tells of a step: the phase that it names, and the node."""
 
 from __future__ import annotations
 

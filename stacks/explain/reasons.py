@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stacks.order.difference import ANEW, LOGIN, PATIENCE, SCRIPT, Difference
+from stacks.order.difference import LOGIN, PATIENCE, RECREATED, SCRIPT, Difference
 from stacks.phases.effects import CONNECTION
 
 _LOGIN = f"{CONNECTION.what}: {CONNECTION.then}"
@@ -14,7 +14,7 @@ _PLACED = "keys and certificates are placed again, nothing restarts"
 
 
 def of_node(one: Difference, told: str) -> str:
-    """Of a machine that stays; `told`: the phase that the plan in words names."""
+    """Of a machine that stays; `told`: the phase that the change plan names."""
     if LOGIN in one.by:
         return _LOGIN
     if told == "machine":
@@ -37,6 +37,6 @@ def of_cluster(one: Difference) -> str:
     name = node.name if node else "this computer"
     if "NODE" in one.by:
         return f"is applied from {name} from now on, nothing restarts"
-    if one.by & {ANEW, LOGIN}:
+    if one.by & {RECREATED, LOGIN}:
         return f"is applied again from {name}, nothing restarts"
     return "is applied again, nothing restarts"

@@ -43,9 +43,9 @@ def _members(before: Memory, plan: Plan, found: Changes) -> Iterator[str]:
     lost = [name for name in first if name in away]
     if lost:
         yield f"{spoken(lost)} only with a raised generation, as a new machine"
-    anew = membership.rebuilt(before, plan)
-    if anew:
-        yield f"{spoken(anew)} until out of the cluster: the data of the old machine is lost"
+    recreated = membership.rebuilt(before, plan)
+    if recreated:
+        yield f"{spoken(recreated)} until out of the cluster: the data of the old machine is lost"
     removed = [
         node.name
         for node in found.of("leaving")

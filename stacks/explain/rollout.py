@@ -25,12 +25,12 @@ def waves(before: Memory | None, plan: Plan, changed: Sequence[NodeChange]) -> I
             continue
         yield Wave(
             title=f"workers, wave {wave.number} of {len(found)} ({wave.group})",
-            order="side by side",
+            order="in parallel",
             nodes=nodes,
             lines=tuple(_lines(plan, wave.number, evicted=evicted, first=first)),
             checked=_checked(plan, wave, is_last=wave.number == last),
-            abort="some workers of this wave old, some new, one in hand perhaps cordoned; the next "
-            "up goes on, and later waves are untouched",
+            abort="some workers of this wave old, some new, one in progress perhaps cordoned; the "
+            "next update resumes, and later waves are untouched",
         )
         first = False
 
@@ -38,7 +38,7 @@ def waves(before: Memory | None, plan: Plan, changed: Sequence[NodeChange]) -> I
 def _lines(plan: Plan, number: int, *, evicted: bool, first: bool) -> Iterator[str]:
     wanted = plan.spec.rollout
     if wanted.hold_after is not None and wanted.hold_after < number:
-        yield f"not in this up: rollout.holdAfter is {wanted.hold_after}"
+        yield f"not in this update: rollout.holdAfter is {wanted.hold_after}"
     if evicted:
         limit = f"{wanted.drain.timeout_s} s a node"
         text = f"pods are evicted first, as PodDisruptionBudgets allow, within {limit}"

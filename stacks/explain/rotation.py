@@ -19,7 +19,7 @@ NAMES: Mapping[Subject, str] = {
 
 
 def finished(then: Plan, plan: Plan) -> tuple[str, ...]:
-    """What is done once every master has made the step, for those that are no nodes."""
+    """What is done once every master has made the step, for those that are not nodes."""
     subjects = {subject for subject, _, _ in moved(then, plan)}
     out = []
     if "kubernetes" in subjects:
@@ -28,7 +28,7 @@ def finished(then: Plan, plan: Plan) -> tuple[str, ...]:
         out.append("extension API servers learn the CAs of this step")
     if subjects & {"encryption", "seed"} and plan.spec.control_plane.encrypt_secrets:
         out.append(
-            f"Secrets that lie under another key are written anew with {rotation.encrypts(plan)}"
+            f"Secrets that are under another key are written again with {rotation.encrypts(plan)}"
         )
     return tuple(out)
 

@@ -1,4 +1,4 @@
-"""The plan in words for a terminal, and for the engine's messages."""
+"""The change plan for a terminal, and for the engine's messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Add-ons of the user's in the plan in words: which objects come, change, go and stay."""
+"""Add-ons of the user's in the change plan: which objects come, change, go and stay."""
 
 from __future__ import annotations
 

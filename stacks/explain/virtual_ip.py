@@ -12,11 +12,11 @@ from stacks.edits.memory import Memory
 def away(before: Memory, plan: Plan) -> Iterator[str]:
     """Nobody owns it for a time: it moves to other machines, or its only one is replaced."""
     then = _standby(before.plan) if before.plan else set()
-    now, anew = _standby(plan), set(membership.rebuilt(before, plan))
+    now, recreated = _standby(plan), set(membership.rebuilt(before, plan))
     gone = before.plan is not None and before.plan.vip != plan.vip
-    if not then or not now or gone or (then & now) - anew:
+    if not then or not now or gone or (then & now) - recreated:
         return
-    if then <= anew:
+    if then <= recreated:
         yield f"the VIP {plan.vip} is unavailable while {', '.join(sorted(then))} is replaced"
     else:
         # Masters and load balancers are standby for each other; one pool is not for another.
@@ -38,10 +38,10 @@ def moves(before: Memory, then: Plan, plan: Plan) -> Iterator[str]:
     """To another one that stays on standby, where its owner is one of these."""
     if not then.vip or then.vip != plan.vip:
         return
-    was, now, anew = _standby(then), _standby(plan), {*membership.rebuilt(before, plan)}
+    was, now, recreated = _standby(then), _standby(plan), {*membership.rebuilt(before, plan)}
     dead = {node.name for node in plan.away if node.is_given_up}
-    going = ((was - now) | (was & anew)) - dead
-    if going and (was & now) - anew:
+    going = ((was - now) | (was & recreated)) - dead
+    if going and (was & now) - recreated:
         yield f"the VIP {plan.vip} moves, in about a second, if {_listed(going)} has it"
     wanted = plan.spec.os
     updated = bool(wanted.packages) and wanted.packages != then.spec.os.packages

@@ -27,7 +27,7 @@ from stacks.render import join
 
 
 def waves(before: Memory | None, plan: Plan, found: Changes) -> tuple[Wave, ...]:
-    """The waves of an up, first to last; none when nothing is to be done."""
+    """The waves of an update, first to last; none when nothing is to be done."""
     told = _Telling(before, plan, found).waves()
     return tuple(wave for wave in told if wave.nodes or wave.lines) or rollout.settings(
         before, plan
@@ -51,10 +51,10 @@ class _Telling:
         left = only(self.found.of("leaving"), ["machine"])
         yield Wave(
             title="machines that have left, after the gate",
-            order="side by side",
+            order="in parallel",
             nodes=left,
-            checked="no process and no data of ours is left",
-            abort="machines that no longer belong to the cluster; the next up goes on",
+            checked="no process and no data of kube-ha is left",
+            abort="machines that no longer belong to the cluster; the next update resumes",
         )
         yield _cloud("what leaves the cloud, after the gate", self._of_cloud(gone=True))
         yield Wave(
@@ -63,7 +63,7 @@ class _Telling:
             nodes=(),
             lines=tuple(edit_api_record.deleted(self.before, self.plan)),
             checked="its record is gone",
-            abort="the record is still there; the next up goes on",
+            abort="the record is still there; the next update resumes",
         )
 
     def _parts(self) -> list[Part]:
@@ -183,9 +183,9 @@ class _Telling:
             return () if gone else cloud.made(self.plan)
         if self._then is None:
             return ()
-        anew = membership.rebuilt(self.before, self.plan)
+        recreated = membership.rebuilt(self.before, self.plan)
         staying = membership.staying(self.before, self.plan)
-        kept = [node.name for node in staying if node.name not in anew]
+        kept = [node.name for node in staying if node.name not in recreated]
         return (cloud.deleted if gone else cloud.changed)(self._then, self.plan, kept)
 
 
@@ -196,7 +196,7 @@ def _cloud(title: str, lines: tuple[str, ...]) -> Wave:
         nodes=(),
         lines=lines,
         checked="the provider says that it is done",
-        abort="some of it done; the next up goes on",
+        abort="some of it done; the next update resumes",
     )
 
 

@@ -44,7 +44,7 @@ class Wanted:
 class Network(Protocol):
     """A pod network; one that the user brings answers with nothing."""
 
-    PROVED: bool  # whether nodes are waited for, and pods dial each other before an up succeeds
+    PROVED: bool  # whether nodes are waited for, and pods dial each other before an update succeeds
     SETTINGS: tuple[str, ...]  # keys of section `network` that it follows, of mtu and backend
     BACKENDS: Mapping[str, Backend]
     # Settings of a living cluster whose change cuts pods off for a time -> how.

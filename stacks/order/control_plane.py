@@ -19,7 +19,7 @@ from stacks.phases.master import of_master
 def leafs(scene: Scene) -> Iterator[Step]:
     """Before others change, on all that exist: what reads them does so while it runs."""
     parts = (scripts.script_sum("gate"), gate.plan_digest(scene.plan))
-    # Reverting a change that broke off must take out whoever has joined by it, and prove the
+    # Reverting a change that was interrupted must take out whoever has joined by it, and prove the
     # cluster again: it has to be stored before anybody joins or leaves.
     yield attempt(scene.own("acceptance"), "nodes", parts, parent=scene.own("acceptance"))
     for node in scene.plan.nodes:
@@ -45,7 +45,7 @@ def saved(scene: Scene) -> Iterator[Step]:
 
 
 def taken_out(scene: Scene) -> Iterator[Step]:
-    """Who is dead, and who is made anew.
+    """Who is dead, and who is recreated.
 
     Every change of a living cluster waits for it. While nobody goes, nothing about it changes.
     """
@@ -119,7 +119,7 @@ def looked(scene: Scene, node: Node, told: dict[str, str]) -> Step:
         word=f"incarnation-{node.generation}" if node.generation > 1 else "",
         leaves=True,
         # What a machine must fulfil before it joins is not asked again.
-        ignores="" if node.name in scene.anew else "stdin",
+        ignores="" if node.name in scene.recreated else "stdin",
     )
 
 
@@ -277,7 +277,7 @@ def _master(scene: Scene, node: Node, after: tuple[str, ...]) -> Iterator[Step]:
 def _certificates(scene: Scene, node: Node) -> dict[str, Said]:
     moved = rotation.words(scene.plan)
     leafs = {leaf.path: Source("leaf cert", leaf.name) for leaf in of_node(scene.plan, node)}
-    # Apart: what the approver shows is no reason to renew the kubeconfigs.
+    # Apart: what the approver shows is not a reason to renew the kubeconfigs.
     approver = leafs.pop(APPROVER_FILE)
     extra = [moved] if moved else []
     return {

@@ -1,6 +1,6 @@
 """Which steps an edit runs: those of the last success against those that are wanted.
 
-Pure: what only an up knows, or is secret, counts as other where that which it is made of is.
+Pure: what only an update knows, or is secret, counts as other where that which it is made of is.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from stacks.phases import nodes
 Mark = Literal["+", "~", "-"]
 PARTS: tuple[Part, ...] = get_args(Part)
 # Beside values by their names: another way of login, another time to wait for a reboot, another
-# script, another stamp, and that the machine is made anew.
-LOGIN, PATIENCE, SCRIPT, STAMP, ANEW = "login", "patience", "script", "stamp", "anew"
-# What lies on a machine until something runs it, or in the state alone; and what is told with the
+# script, another stamp, and that the machine is recreated.
+LOGIN, PATIENCE, SCRIPT, STAMP, RECREATED = "login", "patience", "script", "stamp", "recreated"
+# What is on a machine until something runs it, or in the state alone; and what is told with the
 # cloud that it is of.
 _QUIET = ("attempt", "scripts", "file", "door")
 
@@ -126,7 +126,7 @@ def _changed(was: _Run, now: _Run, before: Memory) -> Iterable[Difference]:
                 by |= {STAMP} if step.stamp in found else set()
                 by |= {SCRIPT} if step.phase in scripts else set()
             if step.ignores == "stdin":
-                by &= {LOGIN, STAMP, ANEW}
+                by &= {LOGIN, STAMP, RECREATED}
             if by:
                 found[step.name] = Difference(step=step, mark="~", by=frozenset(by))
     return found.values()
@@ -187,7 +187,7 @@ class _Run:
         plan, node = self.scene.plan, step.node
         if node is None:
             return
-        yield ANEW, node.generation
+        yield RECREATED, node.generation
         if step.kind == "machine":
             yield "GENERATION", plan.spec.converge.generation if plan.local else 1
             return
@@ -200,7 +200,7 @@ class _Run:
         return said.make(*(self._source(source) for source in said.sources))
 
     def _source(self, source: Source) -> object:
-        """In place of what an up knows: a text that is another one when that is."""
+        """In place of what an update knows: a text that is another one when that is."""
         if source.kind in ("leaf cert", "leaf key"):
             return self._leafs[source.name]
         if source.kind == "encryption keys":
@@ -237,7 +237,7 @@ class _Run:
 def leafs(
     plan: Plan, listed: Iterable[certificates.Leaf]
 ) -> Iterator[tuple[certificates.Leaf, str]]:
-    """Each with a text that is another one when the certificate is made anew."""
+    """Each with a text that is another one when the certificate is recreated."""
     known, hours = rotation.of(plan.spec), plan.spec.pki.leaf_validity_hours
     for leaf in listed:
         yield leaf, f"{leaf} signed by {rotation.signing(known[leaf.ca])} for {hours} h"

@@ -169,8 +169,8 @@ def virtual_ip(scene: Scene) -> Iterator[Step]:
         return
     then = scene.previous.plan if scene.previous else None
     if then is not None and any(node.is_load_balancer for node in then.holders):
-        # Whoever is to have it stands by before the others stop, and hears them: nobody has it for
-        # a second only, and an up that ends on the way leaves it where it is.
+        # Whoever is to have it is standby before the others stop, and hears them: nobody has it for
+        # a second only, and an update that ends on the way leaves it where it is.
         yield from _stand_by(scene, first)
         yield from _tell(scene, tuple(scene.of(node.name, "vip") for node in plan.holders))
     else:
@@ -180,7 +180,7 @@ def virtual_ip(scene: Scene) -> Iterator[Step]:
 
 
 def _by_load_balancers(scene: Scene, first: tuple[str, ...]) -> Iterator[Step]:
-    """Masters let them hear who has it, and stop once all of them stand by."""
+    """Masters let them hear who has it, and stop once all of them are standby."""
     plan = scene.plan
     values = front_doors.of_others(plan)
     last = (scene.of(_in_turn(scene)[-1].name, "vip"),) if plan.holders else first
@@ -234,6 +234,6 @@ def _phase(
     values: dict[str, str],
     after: Sequence[str],
 ) -> Step:
-    # Who leaves is no node any more, and gives the address up by the cluster's word.
+    # Who leaves is not a node any more, and gives the address up by the cluster's word.
     waits = (scene.own("nodes"), *after)
     return Step(name=name, kind="phase", node=node, phase=phase, after=waits, values=values)

@@ -65,7 +65,7 @@ def away(scene: Scene) -> Iterator[Step]:
 
 
 def _decommissioned(scene: Scene, node: Node, out: str) -> Iterator[Step]:
-    """Everything of ours is stopped, machine and disks stay.
+    """Everything of kube-ha is stopped, machine and disks stay.
 
     Its scripts and its preflight, by which it can leave for good one day, are kept.
     """

@@ -37,14 +37,14 @@ class Scene:
         return self.plan.spec.converge.generation
 
     @cached_property
-    def anew(self) -> frozenset[str]:
-        """Nodes that are made anew under their name."""
+    def recreated(self) -> frozenset[str]:
+        """Nodes that are recreated under their name."""
         return frozenset(membership.rebuilt(self.previous, self.plan))
 
     @cached_property
     def settled(self) -> frozenset[str]:
         """Nodes that exist, and stay the machines that they are."""
-        return frozenset(self.previous.machines if self.previous else ()) - self.anew
+        return frozenset(self.previous.machines if self.previous else ()) - self.recreated
 
     @cached_property
     def survivor(self) -> Node:
@@ -144,7 +144,7 @@ def attempted(step: Step, parts: tuple[Said, ...] | None = None) -> tuple[Step, 
 
 
 def _digest(parts: tuple[Said, ...]) -> Said:
-    """Hash of texts of which some are known to an up alone."""
+    """Hash of texts of which some are known to an update alone."""
     open_ones = [part for part in parts if isinstance(part, From)]
     if not open_ones:
         return digests.digest(*map(str, parts))

@@ -1,4 +1,4 @@
-"""One step of an up, as data: what is made, on which machine, after what, and what it is told."""
+"""One step of an update, as data: what is made, on which machine, after what, of which values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stacks.cluster.plan import Node
 Kind = Literal[
     "machine", "scripts", "file", "attempt", "phase", "forget", "door", "record", "local"
 ]
-# Where a step stands in the life of a cluster; steps.py lists them.
+# Which part of a cluster's life a step is of; steps.py lists them.
 Part = Literal[
     "machines",
     "leafs",
@@ -40,7 +40,7 @@ GroupKind = Literal["EtcdMember", "Master", "Rollout", "Addons", "Acceptance", "
 
 
 class Source(NamedTuple):
-    """Something that only an up knows, or that is secret: by kind and name."""
+    """Something that only an update knows, or that is secret: by kind and name."""
 
     kind: str
     name: str = ""

@@ -1,4 +1,4 @@
-"""The life of a cluster on one screen: what an up makes so, in which order.
+"""The life of a cluster on one screen: what an update makes so, in which order.
 
 A cluster that is being born overlaps etcd members with masters. One that lives changes one machine
 at a time, whole; new machines are made ready at once; existing workers come after the masters, in
@@ -17,7 +17,7 @@ from stacks.order.step import Group, Step, of_part
 def steps(scene: Scene) -> tuple[Step, ...]:
     """Every step, each behind all that it waits for, else as they are told below.
 
-    Raises ValueError for two of one name, KeyError for one that waits for what is no step.
+    Raises ValueError for two of one name, KeyError for one that waits for what is not a step.
     """
     found: dict[str, Step] = {}
     for step in _steps(scene):
@@ -38,11 +38,11 @@ def steps(scene: Scene) -> tuple[Step, ...]:
 
 
 def _steps(scene: Scene) -> Iterator[Step]:
-    yield from of_part("machines", _machines(scene, anew=False))
+    yield from of_part("machines", _machines(scene, recreated=False))
     yield from of_part("leafs", control_plane.leafs(scene))
     yield from of_part("snapshot", control_plane.saved(scene))
     yield from of_part("retire", control_plane.taken_out(scene))
-    yield from of_part("new machines", _machines(scene, anew=True))
+    yield from of_part("new machines", _machines(scene, recreated=True))
     yield from of_part("control plane", control_plane.members_and_masters(scene))
     yield from of_part("settled keys", workers.settled_keys(scene))
     yield from of_part("API name", doors.named(scene))
@@ -72,10 +72,10 @@ def groups(scene: Scene) -> tuple[Group, ...]:
     )
 
 
-def _machines(scene: Scene, *, anew: bool) -> Iterator[Step]:
+def _machines(scene: Scene, *, recreated: bool) -> Iterator[Step]:
     for node in scene.plan.nodes:
-        if (node.name in scene.anew) is anew:
-            after = (scene.own("retire"),) if anew else ()
+        if (node.name in scene.recreated) is recreated:
+            after = (scene.own("retire"),) if recreated else ()
             yield Step(
                 name=machine(node),
                 kind="machine",

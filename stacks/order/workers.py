@@ -41,7 +41,7 @@ def served(scene: Scene) -> str:
 
 
 def addons(scene: Scene) -> Iterator[Step]:
-    """What runs in every cluster of ours, each its manifest."""
+    """What runs in every cluster of kube-ha, each its manifest."""
     for name, manifest in sorted(system_addons.addons(scene.plan).items()):
         values = system_addons.of_addon(scene.plan, name, manifest)
         step = Step(
@@ -108,7 +108,7 @@ def _lines(scene: Scene, names: tuple[str, ...], pem: str) -> str:
 
 
 def joined(scene: Scene) -> Iterator[Step]:
-    """A token of the hour, then each new worker on its own, side by side."""
+    """A token of the hour, then each new worker on its own, in parallel."""
     plan = scene.plan
     joining = [node for node in plan.workers if node.name not in scene.settled]
     pending = sorted(joining, key=lambda node: node.name)
@@ -144,7 +144,7 @@ def joined(scene: Scene) -> Iterator[Step]:
             values=told,
             is_secret=True,
             # Joining happens once, with the token of that hour; later changes are the node phase's.
-            ignores="" if node.name in scene.anew else "any",
+            ignores="" if node.name in scene.recreated else "any",
         )
 
 
@@ -185,7 +185,7 @@ def user_addons(scene: Scene) -> Iterator[Step]:
             phase="manifests",
             after=(*waits, *last, *(file.name for file in files)),
             values=values,
-            stamp=files[0].name,  # all are copied anew together
+            stamp=files[0].name,  # all are copied recreated together
         )
         last = (name,)
 

@@ -21,9 +21,9 @@ class Effect:
 
 
 _QUIET = "nothing restarts"
-_CONTAINERD = "containerd restarts, containers go on"
+_CONTAINERD = "containerd restarts, containers keep running"
 _HAPROXY = "HAProxy reloads, open connections stay"
-_KUBELET = "kubelet restarts, pods go on"
+_KUBELET = "kubelet restarts, pods keep running"
 _API_SERVER = "the apiserver drains and restarts"
 _ETCD = "etcd restarts, after its leadership has moved"
 
@@ -59,7 +59,7 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ("node", "HAPROXY_CFG"): Effect(what="haproxy.cfg", then=_HAPROXY),
     ("node", "PAUSE_IMAGE"): Effect(what="pause image", then="used by new pods"),
     ("node", "CLUSTER_CA"): Effect(
-        what="CA of the cluster", then="HAProxy reloads, kubelet restarts, pods go on"
+        what="CA of the cluster", then="HAProxy reloads, kubelet restarts, pods keep running"
     ),
     ("node", "VIP"): Effect(what="VIP", then=_HAPROXY),
     **{
@@ -147,12 +147,14 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
 OS_LEFT = Effect(what="packages of the operating system", then="left as they are")
 # The kubelet's part of kubeadm.yaml restarts no API server.
 KUBELET_PART = Effect(
-    what="kubelet settings", then="stored in the cluster; kubelet restarts, pods go on"
+    what="kubelet settings", then="stored in the cluster; kubelet restarts, pods keep running"
 )
 
 # By the name of a component, as in versions.Versions: which nodes have it is changes.py's.
 OF_VERSION: Mapping[str, Effect] = {
-    "kubernetes": Effect(what="Kubernetes", then="kubelet restarts as the new version, pods go on"),
+    "kubernetes": Effect(
+        what="Kubernetes", then="kubelet restarts as the new version, pods keep running"
+    ),
     "etcd": Effect(what="etcd", then=_ETCD, restarts="etcd"),
     "containerd": Effect(what="containerd", then=_CONTAINERD),
     "runc": Effect(what="runc", then="used by new containers"),

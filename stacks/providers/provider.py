@@ -88,7 +88,7 @@ class Cloud(Provider, Protocol):
     TUNNEL_FROM: tuple[str, ...]  # networks from which a tunnel comes to the bastion
     HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]]  # networks that a load balancer asks from
     OWN_LABELS: str  # how labels begin that the cloud keeps for itself
-    PROTECTED_BY: str  # who keeps an up from deleting a protected machine; empty: nobody does
+    PROTECTED_BY: str  # who keeps an update from deleting a protected machine; empty: nobody does
 
     def said(self, spec: Spec) -> Said | None:
         """What its section says; None: it is missing."""
@@ -97,7 +97,7 @@ class Cloud(Provider, Protocol):
         """What machines of a zone have their addresses of; None: it is not known."""
 
     def subnet_words(self, zone: str) -> str:
-        """Where its range stands in the config, for people."""
+        """Config path of its range, for people."""
 
     def zones(self, spec: Spec) -> Collection[str] | None:
         """Zones that machines can be in; None: all of the region."""

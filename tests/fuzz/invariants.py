@@ -154,9 +154,9 @@ def of_accepted_edit(before: Memory, after: Plan) -> Report:
     old = [node.name for node in before.plan.etcd]
     new = [node.name for node in after.etcd]
     lost = {node.name for node in after.away if node.state == "lost"}
-    again = membership.rebuilt(before, after)
+    replaced = membership.rebuilt(before, after)
     voters = [frozenset(old)]
-    for step in quorum.steps(old, new, lost=lost, rebuilt={*lost, *again}):
+    for step in quorum.steps(old, new, lost=lost, rebuilt={*lost, *replaced}):
         assert frozenset(step.deciding) == voters[-1]
         voters.append(frozenset(step.voters))
         assert voters[-1] & voters[-2], "nobody hands the data on"
@@ -202,17 +202,17 @@ def _words(before: Plan, after: Plan, said: Report) -> None:
     """The nodes that the words name are exactly those of which something differs."""
     was = {node.name: node for node in before.nodes}
     now = {node.name: node for node in after.nodes}
-    again = {
+    replaced = {
         name for name in was.keys() & now.keys() if now[name].generation > was[name].generation
     }
-    stay = (was.keys() & now.keys()) - again
+    stay = (was.keys() & now.keys()) - replaced
     differing = {name for name in stay if _differs(before, was[name], after, now[name])}
     kinds: tuple[Kind, ...] = ("new", "rebuilt", "changed", "leaving")
     new, rebuilt, changed, leaving = (
         {node.name for node in said.changes.of(kind)} for kind in kinds
     )
     assert new == now.keys() - was.keys()
-    assert rebuilt == again
+    assert rebuilt == replaced
     assert changed == differing
     # Of machines that were not nodes any more, or never, some are wiped or forgotten.
     away = {node.name for node in (*before.away, *after.away)}

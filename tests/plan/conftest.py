@@ -19,7 +19,7 @@ def stacks(tmp_path_factory: pytest.TempPathFactory) -> Stacks:
 
 @pytest.fixture(scope="session", autouse=True)
 def _seldom_collected() -> Iterator[None]:
-    """The SDKs of the clouds are a million objects that never go, and an up makes hundred thousands that
+    """The SDKs of the clouds are a million objects that never go, and an update makes hundred thousands that
     go by themselves: looking for cycles among them as often as usual is a sixth of the time."""
     before = gc.get_threshold()
     gc.collect()

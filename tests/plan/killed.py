@@ -122,7 +122,7 @@ def end(engine: Engine, *, asked: bool = True) -> dict[str, str]:
     for urn, resource in engine.resources.items():
         found[urn] = ""
         if not urn.endswith("-snapshot") and (asked or not re.search(r"-wave-\d+$", urn)):
-            # Who was taken out or joined last did so by the attempt of then.
+            # Who was taken out or joined last did so by the attempt of before.
             stays = {"create"} if urn.endswith(("-retire", "-join-token")) else set()
             inputs = resource.inputs.items()
             found |= {f"{urn} {key}": value for key, value in inputs if key not in stays}

@@ -12,7 +12,7 @@ Edits = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A stack after its first update, a second one without an edit, and one for each edit from there."""
+    """A stack after its first up, a second one without an edit, and one for each edit from there."""
 
     make: Callable[[Edits], dict[str, object]]
     start: Edits = field(default_factory=dict)
@@ -66,7 +66,7 @@ CASES: Mapping[str, Case] = {
         make=lab,
         edits={
             "worker added, one in maintenance": [{"pools.worker.count": 3, **_state("worker-2", "maintenance")}],
-            "worker and master recreated": [{**_anew("worker-1"), **_anew("master-1")}],
+            "worker and master made anew": [{**_anew("worker-1"), **_anew("master-1")}],
             "master lost": [{**_state("master-2", "lost"), "pools.master.count": 4}],
             "worker compromised, worker decommissioned": [{**_state("worker-1", "compromised"), **_state("worker-2", "decommissioned")}],
             "one master": [{"pools.master.count": 1}],
@@ -81,7 +81,7 @@ CASES: Mapping[str, Case] = {
         make=lab,
         start={**_EDGES, **_TLS},
         like="lab",
-        edits={"one recreated": [_anew("edge-1")], "packages": [{"os/packages": "june"}]},
+        edits={"one made anew": [_anew("edge-1")], "packages": [{"os/packages": "june"}]},
     ),
     "lab with a virtual IP": Case(
         make=lab,
@@ -114,7 +114,7 @@ CASES: Mapping[str, Case] = {
     "adopted": Case(
         make=adopted,
         edits={
-            "worker lost, and recreated": [_state("worker-2", "lost"), _anew("worker-2")],
+            "worker lost, and made anew": [_state("worker-2", "lost"), _anew("worker-2")],
             "master lost": [_state("master-2", "lost")],
             "worker decommissioned": [_state("worker-2", "decommissioned")],
             "object store, other way of login": [

@@ -121,7 +121,7 @@ def test_another_provider_is_explained_and_registered(
     stacks: Stacks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = planned(load(CONFIG))
-    text = terminal.as_text(report.report(None, plan, transition.check(None, plan)))
+    text = terminal.as_text(report.report(None, plan, transition.check(None, plan)), verbose=True)
     assert "load balancer: 1 resource is made (api-internal)" in text
     parts = {
         name: ("cloud", f"{kind} made")
@@ -149,7 +149,7 @@ def test_another_network_is_checked_planned_and_explained(stacks: Stacks) -> Non
     assert gate.of_gate(plan)["NETWORK"] == "1"
     assert "image/flannel" not in downloads.node_images(plan, master)
     assert "network toy" in formats.plan(plan)
-    text = terminal.as_text(report.report(None, plan, transition.check(None, plan)))
+    text = terminal.as_text(report.report(None, plan, transition.check(None, plan)), verbose=True)
     assert "a pod on every node reaches pods" in text
     with pytest.raises(SpecError) as caught:
         load(

@@ -1,4 +1,4 @@
-"""What is told against what is done: the plan in words of an edit, and the resources that the same edit changes."""
+"""What is told against what is done: the change plan of an edit, and the resources that the same edit changes."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Told:
                 yield Finding(f"not done: {place[0]}", str(place))
 
     def _gates(self) -> Iterator[Finding]:
-        """A gate of waves that is run anew is told with its wave; the first one with any of them."""
+        """A gate of waves that is run again is told with its wave; the first one with any of them."""
         told = {int(m[1]) for wave in self.report.waves if (m := _WAVE.match(wave.title))}
         settings = any(wave.title == "rollout" for wave in self.report.waves)
         anew = {
@@ -139,7 +139,7 @@ class Told:
                 )
         for number in told - anew - {last}:
             yield Finding(
-                "not done: gate of a wave", f"wave {number}, where {sorted(anew)} run anew"
+                "not done: gate of a wave", f"wave {number}, where {sorted(anew)} run again"
             )
 
     def _miscounted(self) -> Iterator[Finding]:

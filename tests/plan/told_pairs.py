@@ -52,7 +52,7 @@ def drawn(seed: int) -> Iterator[Pair]:
 
 
 def told(stacks: Stacks, pair: Pair) -> Told:
-    """The plan in words of a pair, and what the engine changes after the previous one was applied."""
+    """The change plan of a pair, and what the engine changes after the previous one was applied."""
     engine = stacks.new(pair.before or pair.after)
     (engine.folder / "tests").mkdir(exist_ok=True)
     if not (engine.folder / "tests/fuzz").exists():

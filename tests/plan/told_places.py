@@ -1,4 +1,4 @@
-"""Which place of the plan in words tells of a resource: one table, which knows every resource there is.
+"""Which place of the change plan tells of a resource: one table, which knows every resource there is.
 
 A place is (part, subject): a phase and the node on which it runs, or a line and what it is about. A resource that no
 row fits raises: whoever adds one decides what tells of it.
@@ -142,7 +142,7 @@ class Places:
     nodes: Collection[str]
     gone: Mapping[str, str]  # by name: the phase that tells of what goes with it
     adopted: bool
-    anew: Collection[str]  # made anew under their name
+    anew: Collection[str]  # recreated under their name
     born: bool  # nothing was there
     were: Mapping[str, Collection[str]]  # phases of each node that was there
     phases: Mapping[str, Collection[str]]  # of each node that stays or comes

@@ -475,9 +475,9 @@ def test_leadership_of_a_member_that_stays_is_left_alone(shell: Shell) -> None:
 
 def test_a_removal_whose_answer_got_lost_counts(shell: Shell) -> None:
     etcd(shell, MEMBERS[:2])
-    shell.run("removed 3", phase="nodes", values=VALUES)
+    shell.run("member_removed 3", phase="nodes", values=VALUES)
     shell.stub("etcdctl", 'echo "unhealthy cluster"; exit 1')
-    out = shell.run("removed 3", phase="nodes", values=VALUES, fails=True)
+    out = shell.run("member_removed 3", phase="nodes", values=VALUES, fails=True)
     assert out.startswith("unhealthy cluster\nERROR master-1")
 
 

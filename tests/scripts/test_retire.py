@@ -180,8 +180,8 @@ def test_a_lost_quorum_is_called_by_its_name(shell: Shell) -> None:
     shell.stub("etcdctl", '[[ "$*" == *10.0.0.11*"endpoint status"* ]]')
     code = "sleep() { SECONDS=99; }; main"
     out = shell.run(code, phase="retire", values=VALUES, fails=True)
-    assert "etcd has lost its quorum, so master-2 worker-1 cannot be taken out" in out
-    assert "of its other members master-1 answer(s), master-3 not" in out
+    assert "cannot remove master-2 worker-1: etcd has no quorum" in out
+    assert "(healthy: master-1; unreachable: master-3)" in out
     assert "start members that have data until a majority answers" in out
     assert "restore a snapshot" in out
     assert changing(shell) == []
@@ -285,5 +285,7 @@ def test_a_master_whose_own_etcd_is_the_false_one_takes_nobody_out(shell: Shell)
         body.replace(answering(), impostor(unlike="127.0.0.1"))
     )
     out = shell.run("main", phase="retire", values=values, fails=True)
-    assert "the etcd that this master asks (https://127.0.0.1:2379) is of another cluster" in out
+    assert (
+        "etcd at https://127.0.0.1:2379, which this master asks, belongs to another cluster" in out
+    )
     assert changing(shell) == []

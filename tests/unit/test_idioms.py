@@ -18,8 +18,6 @@ LATER = (
     "docs/cis.md",
     "docs/plan.md",
     "docs/versions.md",
-    "stacks/explain/",
-    "stacks/order/",
     "stacks/render/",
     "tests/",
 )

@@ -80,7 +80,7 @@ def subnet(spec: Spec, zone: str | None) -> IPv4Network | None:
 
 
 def subnet_words(zone: str) -> str:
-    """Where its range stands in the config."""
+    """Config path of its range."""
     return f"the subnet of {zone}"
 
 

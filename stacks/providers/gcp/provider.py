@@ -86,7 +86,7 @@ def subnet(spec: Spec, _zone: str | None) -> IPv4Network | None:
 
 
 def subnet_words(_zone: str) -> str:
-    """Where its range stands in the config."""
+    """Config path of its range."""
     return "machines.gcp.cidr"
 
 

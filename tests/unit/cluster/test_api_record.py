@@ -39,7 +39,7 @@ BAD: list[tuple[Config, Edits, dict[str, str]]] = [
     (gcp, {"frontDoors.zone.id": GONE}, {"frontDoors.zone.id": "is missing: a public zone has to be there"}),
     (gcp, {"frontDoors.zone.id": "Z0123456789"}, {"frontDoors.zone.id": "Z0123456789 is not a zone of gcp; write 'my-zone'"}),
     (aws, {"frontDoors.zone.id": "my-zone"}, {"frontDoors.zone.id": "my-zone is not a zone of aws; write 'Z0123456789ABCDEFGHIJ'"}),
-    (aws, {"frontDoors.zone.id": "example.com."}, {"frontDoors.zone.id": "is not a DNS zone; write it as"}),
+    (aws, {"frontDoors.zone.id": "example.com."}, {"frontDoors.zone.id": "is not a valid DNS zone; write it as"}),
     (aws, {"frontDoors.zone.project": "the-dns-project"}, {"frontDoors.zone.project": "is of a zone of Google that is there; leave it out"}),
     (gcp, {"frontDoors.zone": {**PRIVATE, "project": "the-dns-project"}, "cluster.endpoint": "api.k8s.internal"}, {"frontDoors.zone.project": "leave it out"}),
     (gcp, {"cluster.endpoint": GONE}, {"frontDoors.dns": "cluster.endpoint, which is missing"}),

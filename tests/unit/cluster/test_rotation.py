@@ -204,9 +204,9 @@ def test_words_tell_what_happens_once_every_master_has_made_the_step() -> None:
         said("controlPlane.encryptionKey", 2, "trust"),
         said("controlPlane.encryptionKey", 2, "issue"),
     )
-    assert "Secrets that lie under another key are written again with key-2" in issue
+    assert "Secrets that are under another key are written again with key-2" in issue
     trust = words(lab(), said("pki.rotation.kubernetes", 2, "trust"))
     assert "pods of every namespace and nodes that join learn the CAs of this step" in trust
     assert "extension API servers learn the CAs of this step" in trust
-    assert "CA of the cluster: HAProxy reloads, kubelet restarts, pods go on" in trust
+    assert "CA of the cluster: HAProxy reloads, kubelet restarts, pods keep running" in trust
     assert "worker-1" in trust

@@ -74,14 +74,14 @@ def test_the_plan_is_made_without_much_ado(file: str, most: int) -> None:
 
 
 def test_the_command_prints_the_plan() -> None:
-    done = run("Pulumi.dev.yaml")
+    done = run("Pulumi.dev.yaml", "--verbose")
     assert (done.returncode, done.stderr) == (0, "")
     assert "3 masters, 3 etcd members, 2 workers:" in done.stdout
     assert "  worker-2  worker       10.92.0.102  amd64\n" in done.stdout
 
 
 def test_the_command_prints_the_plan_of_a_thousand_machines() -> None:
-    done = run("examples/thousand.yaml")
+    done = run("examples/thousand.yaml", "--verbose")
     assert (done.returncode, done.stderr) == (0, "")
     assert "5 masters, 5 etcd members, 995 workers:" in done.stdout
     assert len([line for line in done.stdout.splitlines() if " ops@172.20." in line]) == 1000
@@ -100,7 +100,7 @@ def test_the_command_needs_no_keys_but_says_that_they_are_missing(tmp_path: Path
     file.write_text(text.replace("~/.ssh/id_ed25519", "/nowhere/key"))
     done = run(str(file))
     assert done.returncode == 0
-    assert done.stderr.startswith("warning: machines.ssh.privateKeyFile: '/nowhere/key' does not")
+    assert "  machines.ssh.privateKeyFile: '/nowhere/key' does not" in done.stdout
 
 
 def test_the_command_says_every_problem_and_fails(tmp_path: Path) -> None:
@@ -124,15 +124,15 @@ def test_the_command_says_every_problem_and_fails(tmp_path: Path) -> None:
 
 
 NO_STACK_FILE = [
-    ("config: {kube-ha:a: 1", "is not a YAML"),
+    ("config: {kube-ha:a: 1", "is not YAML"),
     ("- a", "has no `config:`; see examples/ for complete stack files"),
     ("config: 5", "has no `config:`; see examples/ for complete stack files"),
     ("config:\n  kube-ha:etcd: {a: 1}\n  kube-ha:etcd: {b: 2}\n", "line 3: key `kube-ha:etcd` is there twice"),
     ("config:\n  kube-ha:pools:\n    a: {hosts: [{name: x, name: y}]}\n", "line 3: key `name` is there twice"),
     ("config: {a: &a {b: 1}, c: [*a, *a], d: 1, d: 2}", "line 1: key `d` is there twice"),
     ("config:\n  kube-ha:a: " + "[" * 100_000, "has more than 100 levels; nothing of use has so many"),
-    ("config: {kube-ha:a: !!python/object:x {}}", "is not a YAML"),
-    ("config: {? [a] : 1}", "is not a YAML"),
+    ("config: {kube-ha:a: !!python/object:x {}}", "is not YAML"),
+    ("config: {? [a] : 1}", "is not YAML"),
     ("config: {kube-ha:a: {1.50: x}}", "line 1: key `1.50` is not text to YAML; put it in quotes"),
     ("config: {kube-ha:a: {2026-01-01: x}}", "key `2026-01-01` is not text to YAML; put it in quotes"),
     ("config: {kube-ha:a: {~: x}}", "key `~` is not text to YAML; put it in quotes"),

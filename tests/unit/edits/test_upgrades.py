@@ -21,7 +21,7 @@ OVER = "or make a new stack with '{}' and move the workload over"
 def refused(
     then: dict[str, object], now: dict[str, object], **versions_then: str
 ) -> list[tuple[str, str]]:
-    """Refusals of an edit; `versions_then` are what the cluster of then really had."""
+    """Refusals of an edit; `versions_then` are what the cluster of before really had."""
     before = json.loads(json.dumps(memory.of(planned(lab(then)))))
     before["versions"] |= versions_then
     if "kubernetes" in versions_then:
@@ -143,4 +143,7 @@ def test_pods_are_not_said_to_be_evicted_where_the_config_forbids_it() -> None:
     before = remembered(memory.of(planned(lab(OLD))))
     found = changes(before, planned(lab({"rollout.drain": {"when": "never"}})))
     said = [a.text for node in found.nodes if node.name == "worker-1" for a in node.actions]
-    assert "Kubernetes 1.35.4 -> 1.36.3: kubelet restarts as the new version, pods go on" in said
+    assert (
+        "Kubernetes 1.35.4 -> 1.36.3: kubelet restarts as the new version, pods keep running"
+        in said
+    )

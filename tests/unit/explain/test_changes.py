@@ -98,7 +98,7 @@ EDITS = [
             name: [
                 "packages: missing ones are installed",
                 "haproxy.cfg and VIP: HAProxy reloads, open connections stay",
-                "stand by for the VIP 10.92.0.5:8443",
+                "run as standby for the VIP 10.92.0.5:8443",
                 "new certificates apiserver: apiserver and etcd read them while they run; "
                 "controller manager and scheduler restart",
                 FOLLOWS,
@@ -140,7 +140,7 @@ EDITS = [
             "worker-2": [RELOAD],
             "master-3": [
                 "evict its pods (PodDisruptionBudgets are respected; emptyDir and local volumes do not move along, pods without a controller end for good)",
-                "leave etcd: removed by those that stay, once they have a quorum without it",
+                "leave etcd: removed by the remaining nodes, once they have a quorum without it",
                 "delete its Node",
                 "DELETE the machine and its disks",
             ],
@@ -170,7 +170,7 @@ def test_what_a_new_version_of_a_component_restarts() -> None:
     before = memory.read(old | {"versions": versions | {"containerd": "2.2.0", "etcd": "3.6.1"}})
     found = changes(before, planned(lab()))
     texts = {node.name: [action.text for action in node.actions] for node in found.nodes}
-    containerd = "containerd 2.2.0 -> 2.3.7: containerd restarts, containers go on"
+    containerd = "containerd 2.2.0 -> 2.3.7: containerd restarts, containers keep running"
     assert texts["worker-1"] == [containerd]
     assert texts["master-1"][:2] == [containerd, f"etcd 3.6.1 -> 3.6.16: {ETCD}"]
 
@@ -203,7 +203,7 @@ def test_a_machine_given_back_keeps_its_data() -> None:
     found = said(adopted(), adopted({"pools.worker.hosts": [host("worker", 1)]}))
     assert (
         found["worker-2"][-1]
-        == "stop everything of ours; files and data stay, put the host back to have it again"
+        == "stop everything of kube-ha; files and data stay, put the host back to have it again"
     )
     assert list(found) == ["worker-2"]
 
@@ -218,7 +218,9 @@ def test_a_stack_that_never_succeeded_makes_everything() -> None:
     found = changes(None, planned(lab()))
     assert [node.name for node in found.nodes] == ALL
     assert {node.kind for node in found.nodes} == {"new"}
-    founds = [node.name for node in found.nodes if "found the etcd cluster" in str(node.actions)]
+    founds = [
+        node.name for node in found.nodes if "bootstrap the etcd cluster" in str(node.actions)
+    ]
     assert founds == ["master-1"]
 
 

@@ -1,4 +1,4 @@
-"""The plan in words: its waves, and the command that prints it."""
+"""The change plan: its waves, and the command that prints it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_rollout_is_told_wave_by_wave_with_all_that_ends_it() -> None:
             "waves begin only Mon-Fri 09:00-17:00 UTC",
         ),
         (evicted,),
-        ("not in this up: rollout.holdAfter is 2", evicted),
+        ("not in this update: rollout.holdAfter is 2", evicted),
     ]
     one = "every node of it is Ready and has announced what it applied, but for 2 that may fail"
     assert [wave.checked for wave in waves] == [

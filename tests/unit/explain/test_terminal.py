@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from stacks.explain import folding, terminal
@@ -65,7 +67,7 @@ Plan for cluster prod, compared with the config last applied
    6  acceptance gate
        API, controllers, add-ons; a pod on every node reaches pods, Service, NodePort and DNS
    7  machines that have left, after the gate   - master-1
-       stop everything of ours; files and data stay, put the host back to have it again
+       stop everything of kube-ha; files and data stay, put the host back to have it again
 """
 
 
@@ -86,6 +88,12 @@ def test_the_first_master_leaves() -> None:
     warnings = [("pools", "an even number"), ("allow", "allows nothing")]
     said = made(adopted(), without("master-1"))
     assert terminal.as_text(said, warnings) == FIRST_MASTER_LEAVES + FOOTER
+
+
+def test_the_page_about_plans_shows_what_is_printed() -> None:
+    page = (Path(__file__).parents[3] / "docs/plan.md").read_text()
+    said = made(lab({"cluster.kubernetes": "1.35.4"}), lab())
+    assert f"```\n{terminal.as_text(said, [])}```\n" in page
 
 
 def test_warnings_are_left_out_where_the_engine_tells_them() -> None:

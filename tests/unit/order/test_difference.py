@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from stacks.order.difference import ANEW, LOGIN, PATIENCE, SCRIPT, Edit, edit
+from stacks.order.difference import LOGIN, PATIENCE, RECREATED, SCRIPT, Edit, edit
 from tests.unit.configs import adopted, aws, gcp, lab, planned
 from tests.unit.explain.test_changes import recalled
 
@@ -89,7 +89,7 @@ def test_a_machine_that_is_made_anew_runs_everything_on_it() -> None:
         "worker-1-machine",
         *(f"dev-worker-1-{what}" for what in ("preflight", "node", "join")),
     }
-    assert all(ANEW in why for why in own.values())
+    assert all(RECREATED in why for why in own.values())
 
 
 def test_another_script_runs_its_phase_and_what_is_ignored_stays_so() -> None:

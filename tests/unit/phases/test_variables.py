@@ -49,7 +49,7 @@ SHELL = {
 # Sent so that another value runs the command again; no script looks at them.
 TRIGGERS = {
     "addon": {"GENERATION"},
-    "etcd-member": {"GENERATION", "OS_PACKAGES"},
+    "etcd-member": {"ETCD_CA", "GENERATION", "OS_PACKAGES"},
     "gate": {"PLAN"},
     "ingress": {"GENERATION", "CERTIFICATES", "GIVEN", "HOSTS"},
     "manifests": {"GENERATION"},
