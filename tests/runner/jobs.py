@@ -26,7 +26,6 @@ TIERS = ("unit", "fuzz", "plan", "toolchain", "artifacts", "scripts")
 FUZZ = "fuzz"  # the tier that `all` runs too
 
 _LATE_S = 240  # after its limit a story has failed, keeps its evidence and takes its machines away
-_BESIDE = 1.5  # longer than when it has the computer alone
 
 # What a story says in its file when nothing may run beside it.
 _ALONE = re.compile(r'^ALONE = "(.+)"$', re.MULTILINE)
@@ -80,9 +79,8 @@ class Running:
         self._report.unlink(missing_ok=True)
         self.log = self._report.with_suffix(".log")
         self._started = time.monotonic()
-        limit_s = STORY_LIMIT_S * (_BESIDE if beside else 1)
-        self._late = self._started + limit_s + _LATE_S if job.is_story else None
-        environment = {"PYTHONUNBUFFERED": "1", "KUBE_HA_STORY_LIMIT_S": f"{limit_s:.0f}"}
+        self._late = self._started + STORY_LIMIT_S + _LATE_S if job.is_story else None
+        environment = {"PYTHONUNBUFFERED": "1"}
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 [

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 
-# Of one story that has the computer alone, its cleaning up left out; a longer one is two. tests.run gives those that run
-# beside others half as long again.
-STORY_LIMIT_S = int(os.environ.get("KUBE_HA_STORY_LIMIT_S", "600"))
+# Of one story, its cleaning up left out; a longer one is two.
+STORY_LIMIT_S = 600
 
 
 def wait_for(what: str, seen: Callable[[], str], *, limit_s: float, every_s: float = 0.5) -> float:
