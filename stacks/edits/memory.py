@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 
@@ -228,6 +229,9 @@ def read(previous: Mapping[str, object]) -> Memory:
             said = dataclasses.replace(said, fenced=fenced)
     except ValueError as error:
         raise UnreadableMemoryError(str(error)) from None
+    names = Counter(node.name for node in (*said.nodes, *said.away))
+    if twice := [name for name, times in names.items() if times > 1]:
+        raise UnreadableMemoryError(f"two machines are called {twice[0]}")
     if clouds.in_cloud(said.spec) and clouds.settings(said.spec) is None:
         raise UnreadableMemoryError(f"{clouds.path(said.spec)} is not in its config")
     return Memory(

@@ -96,7 +96,7 @@ def test_a_silent_upstream_is_given_up_and_the_part_stays(tmp_path: Path) -> Non
 
 
 def test_only_http_is_fetched(tmp_path: Path) -> None:
-    with pytest.raises(DownloadError, match="no http"):
+    with pytest.raises(DownloadError, match="is not an http"):
         fetch("file:///etc/passwd", DIGEST, tmp_path / "kubelet")
 
 

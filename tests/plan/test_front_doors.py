@@ -70,7 +70,10 @@ def test_without_it_the_masters_are_told_to_give_it_up(stacks: Stacks) -> None:
         assert {f"~ dev-{node}-node", f"- dev-{node}-vip"} <= changed
         assert "VIP=" not in run.named(f"dev-{node}-node").text("stdin")
     assert not {name for name in changed if "worker" in name}
-    assert run.messages[-1].count("keepalived stops: the VIP 10.92.0.5:8443 is nobody's") == 1
+    assert run.messages[-1].count(" keepalived stops ") == 1
+    assert "the VIP 10.92.0.5:8443 is released: its clients lose the API" in " ".join(
+        run.messages[-1].split()
+    )
 
 
 OWN: dict[str, object] = {"cluster.endpoint": "api.example.com:443", "frontDoors.verify": "here"}

@@ -68,10 +68,10 @@ def network(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"machines.toy.region": "no-where1"}, "machines.toy.region: is no region of the toy"),
         ({"machines.toy.sshFrom": []}, "machines.toy.sshFrom: is empty; name the networks that you and the CI system come from"),
-        ({"machines.toy.machineType": "m6i.large"}, "machines.toy.machineType: m6i.large is no type of toy; write it as 'box-2'"),
+        ({"machines.toy.machineType": "m6i.large"}, "machines.toy.machineType: m6i.large is not a type of toy; write it as 'box-2'"),
         ({"machines.toy.machineType": "box-1"}, "machines.toy.machineType: box-1 is too small"),
         ({"pools.worker.arch": "arm64"}, "pools.worker.arch: box-2 is a machine of amd64, the pool says arm64; set arch, or another machineType"),
-        ({"pools.worker.zones": ["eu-1"]}, "pools.worker.zones: eu-1 is no zone of region play-ground1; write it as 'play-ground11'"),
+        ({"pools.worker.zones": ["eu-1"]}, "pools.worker.zones: eu-1 is not a zone of region play-ground1; write it as 'play-ground11'"),
         ({"machines.toy.labels": {"toy-own": "a"}}, "machines.toy.labels: `toy-own` belongs to this program or to the cloud; choose another key"),
         ({"cluster.podCidr": "10.30.0.0/16"}, "machines.toy.cidr: 10.30.0.0/20 overlaps cluster.podCidr 10.30.0.0/16; use networks of their own"),
         ({"machines.toy.cidr": "10.30.0.0/27"}, "pools.worker.addressOffset: machine 1 would be address 101 of 10.30.0.0/27; lower it, or make machines.toy.cidr wider"),

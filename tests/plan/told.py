@@ -125,22 +125,21 @@ class Told:
     def _gates(self) -> Iterator[Finding]:
         """A gate of waves that is run again is told with its wave; the first one with any of them."""
         told = {int(m[1]) for wave in self.report.waves if (m := _WAVE.match(wave.title))}
+        # One that is recreated is told with new machines, and announces something else.
+        recreated = {node.name for node in self.report.changes.of("rebuilt")}
+        waves = rollout.node_waves(self.plan)
+        told |= {one.number for one in waves if recreated & {*one.nodes}}
         settings = any(wave.title == "rollout" for wave in self.report.waves)
         anew = {
             int(change.name.rpartition("-")[2])
             for change in self.run.changes
             if change.mark == "!" and re.search(r"-wave-\d+$", change.name)
         }
-        last = max((one.number for one in rollout.node_waves(self.plan)), default=0)
         for number in anew - told:
             if number or not (told or settings):
                 yield Finding(
                     "not told: gate of a wave", f"wave {number}, where {sorted(told)} are told"
                 )
-        for number in told - anew - {last}:
-            yield Finding(
-                "not done: gate of a wave", f"wave {number}, where {sorted(anew)} run again"
-            )
 
     def _miscounted(self) -> Iterator[Finding]:
         """Lines of a cloud say how many."""

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.harness import history, members
 from tests.e2e.harness.history import Attempt
 
-CLIENTS = Path(__file__).parents[1] / "e2e/clients"
+CLIENTS = Path(__file__).parents[1] / "e2e/harness/clients"
 
 # One number with a version in the file `store`. `plan` holds what happens to each call that changes or reads it:
 # ok, none (it never arrives), late (it is done, and the answer gets lost); the last one stays. With a ! the client is told to stop.

@@ -193,7 +193,7 @@ def test_as_it_is_installed_it_asks_and_writes(cluster: Cluster) -> None:
             "until": "4000000000",
         }
         installed = api.round(
-            more="round() { note_credentials || { cat $APPROVER_RUN/error; false; }; }"
+            more="approve_pending() { note_credentials || { cat $APPROVER_RUN/error; false; }; }"
         )
         assert installed == "incarnation 2 of worker-2 is known by 1 certificate(s)\nleft=\n"
         assert api.held["data"] == {"worker-2.2": one}

@@ -247,7 +247,7 @@ def test_a_stack_without_a_tunnel_needs_none(
     (tmp_path / "Pulumi.prod.yaml").write_text(json.dumps({"config": keys}))
     monkeypatch.chdir(tmp_path)
     assert tunnel.main(["prod"]) == 1
-    assert "no tunnel points to the machines of Pulumi.prod.yaml" in capsys.readouterr().err
+    assert "no tunnel reaches the machines of Pulumi.prod.yaml" in capsys.readouterr().err
 
 
 def test_operations_say_that_the_tunnel_is_missing_before_they_ask_machines(
