@@ -141,8 +141,8 @@ def gathered(lines: Iterable[str], names: Iterable[str]) -> list[str]:
     known = {*names}
     found: dict[tuple[str, str], list[str]] = {}
     for line in lines:
-        subject, _, what = line.removeprefix("add-on ").partition(" ")
-        of = ("", what) if subject in known else (line.removeprefix("join-token "), "")
+        subject, _, what = line.partition(" ")
+        of = ("", what) if subject in known else (line, "")
         found.setdefault(of, []).append(subject)
     return [
         line or f"{', '.join(subjects)}: {what.removeprefix('is ').removeprefix('its ')}"

@@ -56,8 +56,8 @@ def test_the_cluster_is_made_with_it(stack: Stack) -> None:
 def test_a_change_of_the_file_is_shown_and_applied(stack: Stack) -> None:
     pods = _pods(stack)
     _write(stack, _documents(colour="red"))
-    words = stack.preview().output
-    assert "gadgets is applied from " in words, words
+    words = " ".join(stack.preview().output.split())
+    assert "gadgets: applied from " in words, words
     update = _up(stack, touches=ALL_OF_IT)
     stack.measured(f"up with one object changed: {update.seconds:.0f} s")
     assert _get(stack, "configmap", "settings")["data"] == {"colour": "red"}
@@ -69,7 +69,7 @@ def test_what_is_taken_out_of_the_file_is_deleted(stack: Stack) -> None:
     # What somebody else made beside it is none of the add-on's.
     stack.kubectl("-n", SPACE, "create", "configmap", "of-somebody-else")
     _write(stack, _documents(without=("settings", "first")))
-    words = stack.preview().output
+    words = " ".join(stack.preview().output.split())
     assert f"deleted at the end: Widget {SPACE}/first, ConfigMap {SPACE}/settings" in words, words
     _up(stack, touches=ALL_OF_IT)
     assert not _is_there(stack, KIND, "first")
@@ -81,8 +81,8 @@ def test_what_is_taken_out_of_the_file_is_deleted(stack: Stack) -> None:
 def test_an_add_on_that_leaves_is_deleted_but_for_what_others_may_need(stack: Stack) -> None:
     stack.config["addons"] = {}
     stack.write()
-    words = stack.preview().output
-    assert f"gadgets leaves; deleted at the end: Deployment {SPACE}/gadget" in words, words
+    words = " ".join(stack.preview().output.split())
+    assert f"gadgets: leaves; deleted at the end: Deployment {SPACE}/gadget" in words, words
     kept = f"kept, for you to delete: Namespace {SPACE}, CustomResourceDefinition {KIND}"
     assert kept in words, words
     _up(stack, touches=ALL_OF_IT)
