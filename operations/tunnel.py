@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
         if found is None:
             raise StackError(
                 f"no tunnel reaches the machines of Pulumi.{name}.yaml\n  do: nothing; it is for "
-                "machines of a cloud with access: tunnel (docs/clouds.md)"
+                "machines of a cloud with access: tunnel (docs/install/clouds.md)"
             )
         hold(found)
     except StackError as error:

@@ -106,7 +106,7 @@ def _find_stack(engine: Engine) -> None:
         raise StackError(
             f"{engine.backend} has no stack {engine.stack}\n"
             f"  do: see that this is the right backend; for a new cluster, once and by hand: "
-            f"pulumi stack init {engine.stack} (docs/ci.md)"
+            f"pulumi stack init {engine.stack} (docs/operate/ci.md)"
         )
     done = engine.run("stack", "select", "--create")
     if done.returncode:

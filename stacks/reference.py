@@ -1,7 +1,7 @@
-"""What a stack file may hold, for editors (JSON schema) and for readers (docs/config.md).
+"""What a stack file may hold, for editors (JSON schema) and for readers (docs/reference/config.md).
 
 `python -m stacks.reference` writes them from the model, the schema of the plan as JSON from
-stacks/explain/document.py, and docs/versions.md from the lock;
+stacks/explain/document.py, and docs/reference/versions.md from the lock;
 `--check` only says whether they are up to date.
 """
 
@@ -20,8 +20,8 @@ from stacks.releases import version_fit
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "docs" / "stack.schema.json"
 PLAN_SCHEMA = ROOT / "docs" / "plan.schema.json"
-TABLES = ROOT / "docs" / "config.md"
-VERSIONS = ROOT / "docs" / "versions.md"
+TABLES = ROOT / "docs" / "reference" / "config.md"
+VERSIONS = ROOT / "docs" / "reference" / "versions.md"
 
 _INTRO = """# What a stack file may hold
 

@@ -149,7 +149,9 @@ def main(arguments: list[str]) -> int:
                 print(f"ERROR step {number} failed\n  do: fix it, then --from {number}")
                 return 1
     if not said.spend_money:
-        print(f"\nNothing was done. See docs/clouds.md, then SPEND_MONEY=1 (Pulumi.{stack}.yaml)")
+        print(
+            f"\nNothing was done. See docs/install/clouds.md, then SPEND_MONEY=1 (Pulumi.{stack}.yaml)"
+        )
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`python -m operations.cis.page` writes the table of docs/cis.md."""
+"""`python -m operations.cis.page` writes the table of docs/reference/cis.md."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from operations.cis.control import Control
 from operations.cis.controls import CONTROLS
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "cis.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cis.md"
 
 # Below it the page is made; what stands above is written by hand.
 _MARK = "<!-- Made by `python -m operations.cis.page` from the controls in operations/cis. -->"

@@ -103,7 +103,7 @@ def _listed(nodes: Sequence[str]) -> str:
 
 
 def document(judged: Sequence[Judged]) -> dict[str, object]:
-    """The same for programs: keys as documented in docs/cis.md."""
+    """The same for programs: keys as documented in docs/reference/cis.md."""
     return {
         "scoredFailures": [each.control.id for each in failed(judged)],
         "controls": [

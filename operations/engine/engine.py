@@ -87,7 +87,7 @@ class Engine:
         if os.environ.get("CI") and not local:
             raise StackError(
                 f"stack {self.stack} would keep its state in this checkout, and a CI runner forgets"
-                " that\n  do: set PULUMI_BACKEND_URL (docs/ci.md)"
+                " that\n  do: set PULUMI_BACKEND_URL (docs/operate/ci.md)"
             )
         if not _ENVIRONMENT.exists():
             subprocess.run(["bash", "lab/environment.sh"], check=True)

@@ -72,7 +72,7 @@ def _renew(kind: Renewal) -> str:
         return "journalctl -u kubelet there tells why it does not renew it"
     if kind == "approver":
         return _APPROVER
-    return "no up renews a CA: replace it in three steps before that day (docs/rotation.md)"
+    return "no up renews a CA: replace it in three steps before that day (docs/operate/rotate.md)"
 
 
 def days(left: timedelta) -> str:

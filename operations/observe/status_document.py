@@ -1,4 +1,4 @@
-"""The state of a cluster for programs: keys as documented in docs/day-2.md, which stay."""
+"""The state of a cluster for programs: keys as documented in docs/operate/change.md, which stay."""
 
 from __future__ import annotations
 

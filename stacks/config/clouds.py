@@ -80,7 +80,7 @@ class CloudSpec(Section):
     cloud_controller: Literal["none", "external"] = Field(
         "none",
         description="external: kubelets wait for a cloud controller manager, which an add-on "
-        "brings, and know their machine's ID (docs/clouds.md)",
+        "brings, and know their machine's ID (docs/install/clouds.md)",
     )
 
 

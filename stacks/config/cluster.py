@@ -33,8 +33,8 @@ class ClusterSpec(Section):
     defaults: DefaultsLevel | None = Field(
         None,
         description="level of what is not said: 1 as clusters had it before there was a choice, 2 "
-        "hardened (docs/cis.md); default: the newest for a new cluster, else the one it was made "
-        "with",
+        "hardened (docs/reference/cis.md); default: the newest for a new cluster, else the one it "
+        "was made with",
     )
     endpoint: Endpoint | None = Field(
         None, description="host[:port] by which clients outside reach the API; default: a master"

@@ -84,8 +84,8 @@ def hints(spec: Spec, remembered: DefaultsLevel | None) -> list[Problem]:
     other = [f"{path}: {_word(value)}" for path, value in new.items() if now.get(path) != value]
     text = (
         f"this cluster keeps level {remembered}, with which it was made; a new one gets {NEWEST}: "
-        f"{'; '.join(other)} (docs/cis.md). Set it to {NEWEST} to take them, or to {remembered} "
-        "to hear no more of it"
+        f"{'; '.join(other)} (docs/reference/cis.md). Set it to {NEWEST} to take them, or to "
+        f"{remembered} to hear no more of it"
     )
     return [Problem(PATH, text)]
 

@@ -70,7 +70,9 @@ class BackupSpec(Section):
 
 
 class EtcdSpec(Section):
-    backup: BackupSpec = Field(BackupSpec(), description="snapshots of etcd (docs/backup.md)")
+    backup: BackupSpec = Field(
+        BackupSpec(), description="snapshots of etcd (docs/operate/back-up-and-restore.md)"
+    )
     tls_ciphers: Ciphers | None = Field(
         None, description="of etcd, for TLS 1.2; default: strong with cluster.defaults 2"
     )

@@ -42,7 +42,8 @@ class Spec(Section):
         LoadBalancingSpec(), description="HAProxy on every node, its way to the API"
     )
     front_doors: FrontDoorsSpec = Field(
-        FrontDoorsSpec(), description="how clients outside reach the cluster (docs/front-doors.md)"
+        FrontDoorsSpec(),
+        description="how clients outside reach the cluster (docs/explain/front-doors.md)",
     )
     etcd: EtcdSpec = Field(EtcdSpec(), description="timings and size of etcd")
     control_plane: ControlPlaneSpec = Field(
@@ -58,7 +59,7 @@ class Spec(Section):
     addons: dict[DnsLabel, AddonSpec] = Field(
         default_factory=dict,
         description="what else runs in the cluster, by name: applied in the order of the names "
-        "(docs/day-2.md)",
+        "(docs/operate/change.md)",
     )
     rollout: RolloutSpec = Field(
         RolloutSpec(), description="how changes reach the workers: waves, checks, limits"

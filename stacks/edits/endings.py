@@ -78,7 +78,7 @@ def _warning(one: Ending, renewal: timedelta, now: datetime) -> tuple[str, str]:
     when = "has ended" if one.ends <= now else "ends"
     said = f"{one.said} {when} on {one.ends:%Y-%m-%d}"
     if one.kind == "ca":
-        return "pki.rotation", f"{said}; replace it in three steps (docs/rotation.md)"
+        return "pki.rotation", f"{said}; replace it in three steps (docs/operate/rotate.md)"
     if one.ends - renewal <= now:
         return "pki.leafRenewalHours", f"{said}; this update renews it"
     due = f"an update from {one.ends - renewal:%Y-%m-%d} on renews it"

@@ -145,7 +145,7 @@ def _generations(before: Memory, plan: Plan) -> list[Refusal]:
         if was and held and node.name not in before.machines:
             text = (
                 f"{node.name} was compromised, and what it held counts still; first bring "
-                f"{' and '.join(held)} (docs/compromised.md)"
+                f"{' and '.join(held)} (docs/operate/compromised.md)"
             )
             out.append(Refusal("compromised", node.name, f"nodes.{node.name}.state", text))
         elif was and node.generation <= was.generation:

@@ -1,4 +1,4 @@
-"""Why the versions of a set fit together, by their makers' documents; text of docs/versions.md."""
+"""Why the versions of a set fit together, by their documents; text of the versions page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ the set, whose config file it reads.
 
 A running cluster goes up one minor version of Kubernetes and of etcd at a time, and back only by
 patches; etcd 3.6 follows 3.5.26 or later, 3.7 follows 3.6.11 or later
-([day-2.md](day-2.md#upgrades)).
+([upgrades](../operate/change.md#upgrades)).
 """
 
 
@@ -64,7 +64,7 @@ def _sources(listed: object, where: str) -> Iterator[tuple[str, str]]:
 
 
 def page() -> str:
-    """The text of docs/versions.md."""
+    """The text of docs/reference/versions.md."""
     lines = [_INTRO]
     for made in sets(versions.lock()):
         lines += [f"## Kubernetes {made.kubernetes}\n", "| component | version | or | named | in |"]

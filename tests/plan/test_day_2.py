@@ -1,4 +1,4 @@
-"""Every row of docs/day-2.md: the edit changes the resources it names, the words name the same nodes, one more up nothing."""
+"""Every row of docs/operate/change.md: the edit changes the resources it names, the words name the same nodes, one more up nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.plan.settled import Stacks, assert_exactly
 from tests.plan.told import Told
 from tests.unit.configs import adopted, gcp, host_key, lab, planned, with_store
 
-PAGE = Path(__file__).parents[2] / "docs" / "day-2.md"
+PAGE = Path(__file__).parents[2] / "docs" / "operate" / "change.md"
 MASTERS = frozenset({"master-1", "master-2", "master-3"})
 WORKERS = frozenset({"worker-1", "worker-2"})
 ALL = MASTERS | WORKERS
@@ -61,7 +61,7 @@ INGRESS = {**VIP, "frontDoors.ingress": {"hosts": ["shop.example.com"]}}
 HOSTS = {**VIP, "frontDoors.ingress": {"hosts": ["shop.example.com", "*.blog.example.com"]}}
 
 FILES = [
-    str(PAGE.parents[1] / name)
+    str(PAGE.parents[2] / name)
     for name in ("examples/addons/defaults.yaml", "tests/fuzz/gadgets.yaml")
 ]
 ADDON = {"addons": {"team": {"manifests": FILES[:1]}}}

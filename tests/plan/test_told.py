@@ -1,4 +1,4 @@
-"""What is told is what is done: for drawn pairs of configs, as for each row of docs/day-2.md (test_day_2.py)."""
+"""What is told is what is done: for drawn pairs of configs, as for each row of docs/operate/change.md (test_day_2.py)."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_an_encrypted_one_opens_with_the_key_and_shows_nothing_without(members: 
     file = saved(save(members, members[3], BACKUP_ENCRYPT="1"))
     assert file.name.endswith("-manual.db.gz.enc")
     assert b"kube-ha-cluster" not in file.read_bytes()
-    # By hand, as docs/backup.md says.
+    # By hand, as docs/operate/back-up-and-restore.md says.
     by_hand = (
         f"head -n -1 {file} | head -c -1 | openssl enc -d -aes-256-cbc -pbkdf2 -iter 10000 -pass env:KEY"
         " | gzip -dc"

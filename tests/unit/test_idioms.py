@@ -16,9 +16,9 @@ SUFFIXES = (".md", ".py", ".sh", "Makefile")
 # Texts of these are inputs of resources, being rewritten, or somebody else's.
 LATER = (
     "components/machines/cloud_init.sh",
-    "docs/cis.md",
-    "docs/plan.md",
-    "docs/versions.md",
+    "docs/reference/cis.md",
+    "docs/reference/plan.md",
+    "docs/reference/versions.md",
     "stacks/render/",
     "tests/",
 )

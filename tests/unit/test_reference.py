@@ -1,4 +1,4 @@
-"""The schema for editors and docs/config.md are those of the model."""
+"""The schema for editors and docs/reference/config.md are those of the model."""
 
 from __future__ import annotations
 

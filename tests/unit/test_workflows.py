@@ -308,7 +308,7 @@ def test_the_cache_changes_with_what_it_is_made_of() -> None:
 
 
 def test_every_setting_is_explained() -> None:
-    page = (ROOT / "docs/ci.md").read_text()
+    page = (ROOT / "docs/operate/ci.md").read_text()
     used = {
         name
         for file in FILES

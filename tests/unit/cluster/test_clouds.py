@@ -415,7 +415,7 @@ def test_a_vpc_that_is_there_needs_no_public_subnet_for_a_tunnel() -> None:
 
 
 def test_the_stack_of_the_docs_is_one() -> None:
-    page = (Path(__file__).parents[3] / "docs/clouds.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/install/clouds.md").read_text()
     blocks = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     whole, more = (yaml.safe_load(block)["config"] for block in blocks)
     for config in (whole, whole | more):

@@ -147,14 +147,14 @@ def test_a_compromised_worker_comes_back_once_its_keys_are_worthless() -> None:
     text = f"worker-1 was compromised, and what it held counts until you bring {steps}"
     assert list(verdict.warnings) == [("nodes.worker-1", text)]
     reason = "worker-1 was compromised, and what it held counts still; first bring"
-    told = [("nodes.worker-1.state", f"{reason} {steps} (docs/compromised.md)")]
+    told = [("nodes.worker-1.state", f"{reason} {steps} (docs/operate/compromised.md)")]
     assert stack.refused(worker_1(generation=2)) == told
     # Neither a milder word nor none at all makes it another story.
     for milder in (worker_1(state="lost"), GONE):
         assert stack.up(milder).warnings != ()
         assert stack.refused(worker_1(generation=2)) == told
     stack.rotate(CA, keep=GONE)
-    left = f"{reason} {ACCOUNTS} to {{generation: 2, step: drop}} (docs/compromised.md)"
+    left = f"{reason} {ACCOUNTS} to {{generation: 2, step: drop}} (docs/operate/compromised.md)"
     edit = {**worker_1(generation=2), **rotated("drop", CA)}
     assert stack.refused(edit) == [("nodes.worker-1.state", left)]
     for step in ("trust", "issue", "drop"):

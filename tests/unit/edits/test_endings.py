@@ -74,7 +74,10 @@ def test_a_leaf_that_ends_soon_is_warned_of(days: int, hours: int, words: str) -
 def test_a_ca_that_ends_soon_is_warned_of_with_the_way_out() -> None:
     found = said([endings.first("ca", {"etcd": "2027-01-01T00:00:00Z"})])
     assert report.warnings(found, NOW) == [
-        ("pki.rotation", "CA etcd ends on 2027-01-01; replace it in three steps (docs/rotation.md)")
+        (
+            "pki.rotation",
+            "CA etcd ends on 2027-01-01; replace it in three steps (docs/operate/rotate.md)",
+        )
     ]
 
 

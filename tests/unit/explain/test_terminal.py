@@ -91,7 +91,7 @@ def test_the_first_master_leaves() -> None:
 
 
 def test_the_page_about_plans_shows_what_is_printed() -> None:
-    page = (Path(__file__).parents[3] / "docs/plan.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/reference/plan.md").read_text()
     said = made(lab({"cluster.kubernetes": "1.35.4"}), lab())
     assert f"```\n{terminal.as_text(said, [])}```\n" in page
 
