@@ -1,7 +1,7 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 S = $(or $(STACK),dev)
-.PHONY: help setup python engine dev plan preview up outputs seal unseal stacks status drift cis verify backup restore defrag wipe preflight tunnel cloud-acceptance bundle clean fmt check test fuzz e2e stories bench
+.PHONY: help setup python engine dev plan preview up outputs seal unseal stacks status drift cis verify backup restore defrag wipe preflight tunnel cloud-acceptance bundle clean fmt check test fuzz e2e stories evidence bench
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,7 +83,7 @@ fmt: ## format what can be formatted
 
 check: python ## lint, types, imports between rooms, workflows; changes nothing
 	@! git grep -nE '^(<<<<<<<|>>>>>>>) ' || { echo "the mark of a merge that was not finished"; exit 1; }
-	@$(PY) -m ruff format --check . && $(PY) -m ruff check . && $(PY) -m mypy . && .venv/bin/lint-imports --no-logo --no-cache && .venv/bin/shfmt -i 2 -ci -d $$(git ls-files '*.sh') && git ls-files '*.sh' | xargs -n 6 -P "$$(nproc)" .venv/bin/shellcheck -x && .venv/bin/zizmor -q --offline --strict-collection .github/workflows && .venv/bin/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml && $(PY) -m pytest -q tests/unit/test_limits.py tests/unit/test_idioms.py
+	@$(PY) -m ruff format --check . && $(PY) -m ruff check . && $(PY) -m mypy . && .venv/bin/lint-imports --no-logo --no-cache && .venv/bin/shfmt -i 2 -ci -d $$(git ls-files '*.sh') && git ls-files '*.sh' | xargs -n 6 -P "$$(nproc)" .venv/bin/shellcheck -x && .venv/bin/zizmor -q --offline --strict-collection .github/workflows && .venv/bin/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml && $(PY) -m pytest -q tests/unit/test_limits.py tests/unit/test_idioms.py && $(PY) -m tests.evidence --check
 
 test: setup ## fast tiers, the core stories on the lab, and of the others those that nothing has run for longest; LANES at a time
 	@bash lab/host.sh install tests
@@ -98,6 +98,9 @@ e2e: setup ## every story that has not passed yet on what is here, LANES at a ti
 
 stories: python ## when each story passed last, and on which commit
 	@$(PY) -m tests.run stories
+
+evidence: python ## docs/evidence.md and the figures of README.md, from the record of stories that passed
+	@$(PY) -m tests.evidence
 
 bench: setup ## time of a create against the bare path of its steps, WHAT=membership or WHAT=rollout; let nothing else run here
 	@$(PY) -m tests.bench.$(or $(WHAT),create)

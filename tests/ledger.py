@@ -9,13 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
+
+from tests import measures
+from tests.measures import Measure
 
 RECORD = "tests/e2e/passed.json"
 # What no story can feel: pages, and tests that are not stories.
@@ -27,12 +31,22 @@ _STORY = "tests/e2e/test_{}.py"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """One story that passed: on what, when it ended (ISO 8601, UTC), how long it took."""
+    """One story that passed: on what, when it ended (ISO 8601, UTC), how long it took, what it measured."""
 
     content: str  # of `Ledger.content`
     commit: str  # short; with a + where something was not committed
     at: str
     seconds: float
+    machine: str = ""  # cores, memory and kernel
+    load: float | None = (
+        None  # of the last 5 minutes, as the kernel counts: processes that run or wait
+    )
+    measures: tuple[Measure, ...] = ()
+
+    @property
+    def code(self) -> str:
+        """Id of all that the story shared with others: one id, one state of the product."""
+        return self.content.partition("-")[0]
 
 
 class Ledger:
@@ -65,14 +79,20 @@ class Ledger:
         found = self.entries().get(story)
         return found if found and found.content == self.content(story) else None
 
-    def note(self, story: str, *, seconds: float) -> None:
+    def note(self, story: str, *, seconds: float, measured: Sequence[Measure] = ()) -> None:
         """The story has just passed; stored at once, for the run may end at any time."""
         content = self.content(story)
         if content is None:
             return
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        commit = _commit(self._root)
-        entry = Passed(content=content, commit=commit, at=now, seconds=round(seconds, 1))
+        entry = Passed(
+            content=content,
+            commit=_commit(self._root),
+            at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            seconds=round(seconds, 1),
+            machine=_machine(),
+            load=round(os.getloadavg()[1], 1),
+            measures=tuple(measured),
+        )
         self._write({**self.entries(), story: entry})
 
     def forget(self, story: str) -> None:
@@ -87,18 +107,35 @@ class Ledger:
     def entries(self) -> dict[str, Passed]:
         """By the name of the story; empty where there is no file, or one of another version."""
         try:
-            return {
-                name: Passed(**entry) for name, entry in json.loads(self._file.read_text()).items()
-            }
-        except (OSError, ValueError, TypeError):
+            found = json.loads(self._file.read_text())
+            return {name: _passed(entry) for name, entry in found.items()}
+        except (OSError, ValueError, TypeError, KeyError):
             return {}
 
     def _write(self, entries: Mapping[str, Passed]) -> None:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         new = self._file.with_suffix(".new")
-        found = {name: asdict(entry) for name, entry in sorted(entries.items())}
+        found = {name: _json(entry) for name, entry in sorted(entries.items())}
         new.write_text(json.dumps(found, indent=1) + "\n")
         new.replace(self._file)
+
+
+def _passed(found: Mapping[str, object]) -> Passed:
+    listed = found.get("measures", [])
+    assert isinstance(listed, list)
+    values = {**found, "measures": tuple(map(measures.of_entry, listed))}
+    return Passed(**values)  # type: ignore[arg-type]
+
+
+def _json(entry: Passed) -> dict[str, object]:
+    values = {field.name: getattr(entry, field.name) for field in fields(entry)}
+    return {**values, "measures": [measures.entry(one) for one in entry.measures]}
+
+
+def _machine() -> str:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    kernel = ".".join(platform.release().split(".")[:2])
+    return f"{os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()} {kernel}"
 
 
 def tree(root: Path) -> str | None:

@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from tests import measures
 from tests.e2e.harness import versions
 from tests.e2e.harness.lab import ROOT
 from tests.ledger import RECORD, Ledger, Passed
@@ -49,7 +50,8 @@ class Notes:
         if result.name in TIERS:
             return
         if result.good:
-            self.ledger.note(result.name, seconds=result.seconds)
+            measured = measures.read(jobs.LOGS / "e2e" / result.name)
+            self.ledger.note(result.name, seconds=result.seconds, measured=measured)
         else:
             self.ledger.forget(result.name)
 

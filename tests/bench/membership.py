@@ -74,7 +74,7 @@ def _measured(stack: Stack, name: str) -> Measure:
     return Measure(
         seconds=update.seconds,
         resources=len(update.changes),
-        gap_ms=max(max(one.reads_gap_ms, one.writes_gap_ms) for one in seen),
+        gap_ms=max(one.longest_gap_ms for one in seen),
         failed=sum(one.failed for one in seen),
         harm=sum(one.failed_twice + one.lost + one.stale for one in seen),
     )

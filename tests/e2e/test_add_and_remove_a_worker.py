@@ -32,7 +32,7 @@ def test_new_worker_joins_and_touches_no_other_node(cluster: Stack) -> None:
     processes = {node.name: node.processes() for node in others}
     cluster.edit("pools.worker.count", 2)
     update = cluster.up()
-    cluster.measured(f"up that adds a worker: {update.seconds:.0f} s")
+    cluster.took("up that adds a worker", update.seconds)
     strange = {
         name
         for name in update.changes
@@ -49,7 +49,7 @@ def test_new_worker_joins_and_touches_no_other_node(cluster: Stack) -> None:
 def test_removed_worker_is_drained_and_gone(cluster: Stack) -> None:
     cluster.edit("pools.worker.count", 1)
     update = cluster.up()
-    cluster.measured(f"up that removes a worker: {update.seconds:.0f} s")
+    cluster.took("up that removes a worker", update.seconds)
     strange = {
         name
         for name in update.changes
@@ -81,7 +81,7 @@ def test_an_add_that_failed_goes_on_a_week_later(cluster: Stack) -> None:
     }
     cluster.environment |= week
     update = cluster.up()
-    cluster.measured(f"up that ends an add of a week ago: {update.seconds:.0f} s")
+    cluster.took("up that ends an add of a week ago", update.seconds)
     cluster.wait_healthy({"master-1", "worker-1", "worker-2"}, limit_s=10)
     assert_up_changes_nothing(cluster)
 

@@ -39,7 +39,7 @@ def stack(stack: Stack) -> Stack:
 
 def test_the_cluster_is_made_with_it(stack: Stack) -> None:
     update = stack.up()
-    stack.measured(f"up of 1 master and 1 worker with an add-on: {update.seconds:.0f} s")
+    stack.took("up of 1 master and 1 worker with an add-on", update.seconds)
     assert _get(stack, KIND, "first")["spec"] == {"size": 1}
     assert _get(stack, "configmap", "settings")["data"] == {"colour": "blue"}
     wait_for("pod of the add-on", lambda: _unready(stack), limit_s=60)
@@ -59,7 +59,7 @@ def test_a_change_of_the_file_is_shown_and_applied(stack: Stack) -> None:
     words = " ".join(stack.preview().output.split())
     assert "gadgets: applied from " in words, words
     update = _up(stack, touches=ALL_OF_IT)
-    stack.measured(f"up with one object changed: {update.seconds:.0f} s")
+    stack.took("up with one object changed", update.seconds)
     assert _get(stack, "configmap", "settings")["data"] == {"colour": "red"}
     assert _pods(stack) == pods
 

@@ -43,7 +43,7 @@ def stack(machines: Machines) -> Iterator[Stack]:
 
 def test_up_makes_a_cluster_of_them(stack: Stack) -> None:
     update = stack.up()
-    stack.measured(f"up of 1 master and 1 worker, adopted: {update.seconds:.0f} s")
+    stack.took("up of 1 master and 1 worker, adopted", update.seconds)
     stack.wait_healthy({"master-1", "worker-1"}, limit_s=10)
 
 
@@ -64,7 +64,7 @@ def test_a_machine_taken_off_the_list_keeps_what_it_has_and_comes_back(stack: St
     assert worker.run("ls /etc/kubernetes /etc/kube-ha 2>/dev/null || true") == "", "no identity"
     stack.edit("pools.worker.hosts", hosts)
     update = stack.up()
-    stack.measured(f"a worker that was put back on the list: {update.seconds:.0f} s")
+    stack.took("a worker that was put back on the list", update.seconds)
     stack.wait_healthy({"master-1", "worker-1"}, limit_s=10)
     assert worker.run("cat /var/lib/kubelet/volume/data") == "kept\n"
 

@@ -64,7 +64,7 @@ def test_every_etcd_machine_destroyed_and_the_cluster_goes_on(stack: Stack) -> N
     said = operation(stack, "restore", "--snapshot", str(file))
     assert "etcd serves on master-1" in said
     update = stack.up()
-    stack.measured(f"up after the restore of three destroyed masters: {update.seconds:.0f} s")
+    stack.took("up after the restore of three destroyed masters", update.seconds)
     stack.wait_healthy({*MASTERS, "worker-1"})
     assert "before-the-backup" in written(stack)
     assert "after-the-backup" not in written(stack)

@@ -72,7 +72,7 @@ def test_the_first_up_finds_the_keys_it_knows_and_makes_a_cluster(
 ) -> None:
     """No wait before: the first connection is tried while the machines boot."""
     update = stack.up()
-    stack.measured(f"up of 1 master and 1 worker that booted by cloud-init: {update.seconds:.0f} s")
+    stack.took("up of 1 master and 1 worker that booted by cloud-init", update.seconds)
     stack.wait_healthy({"master-1", "worker-1"}, limit_s=10)
 
 

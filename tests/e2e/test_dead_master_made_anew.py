@@ -26,7 +26,7 @@ def test_a_dead_master_is_made_anew_under_its_name(stack: Stack) -> None:
         with Load(stack, "recreated") as load:
             update = stack.up()
         stack.wait_healthy(ALL, limit_s=60)
-    stack.measured(f"a dead bootstrap master recreated: {update.seconds:.0f} s")
+    stack.took("a dead bootstrap master recreated", update.seconds)
     load.assert_unharmed()
     assert _member_id(stack, "master-1") != before
     pods.wait_running(stack)

@@ -49,7 +49,7 @@ def test_a_dead_master_is_made_anew_and_a_dead_worker_switched_on(stack: Stack, 
         _dies(stack, "worker-2", lambda: stack.node("worker-2").runs("kubeadm"))
         stack.node("worker-2").start()
         update = stack.up()
-    stack.measured(f"the update after both: {update.seconds:.0f} s")
+    stack.took("the update after both", update.seconds)
     stack.wait_healthy({*STAY, "master-2", "worker-2"}, limit_s=60)
 
 

@@ -98,7 +98,7 @@ def test_machines_are_reached_as_another_user_and_by_other_host_keys(
         assert "worker-1 has host key" in refused.output
         stack.allow(f"host-key/{name}" for name in NUMBERS)
         update = stack.up()
-    stack.measured(f"up by another user and other host keys: {update.seconds:.0f} s")
+    stack.took("up by another user and other host keys", update.seconds)
     stack.allow(())
     assert_sound(stack)
 

@@ -52,7 +52,7 @@ def test_a_full_etcd_is_named_with_its_way_out(stack: Stack) -> None:
 def test_a_bigger_quota_is_applied_all_the_same_and_ends_the_alarm(stack: Stack) -> None:
     stack.edit("etcd.quotaBackendGib", 2)
     update = stack.up()
-    stack.measured(f"up of a bigger quota while etcd is full: {update.seconds:.0f} s")
+    stack.took("up of a bigger quota while etcd is full", update.seconds)
     write(stack, "after-the-quota")
     assert "no alarms" in operation(stack, "status")
     assert_up_changes_nothing(stack)

@@ -60,7 +60,7 @@ def test_status_names_it_and_the_named_repair_brings_it_back(stack: Stack) -> No
     assert "there is no data" in said
     stack.edit("converge.generation", 2)
     update = stack.up()
-    stack.measured(f"up after a master had lost its etcd data: {update.seconds:.0f} s")
+    stack.took("up after a master had lost its etcd data", update.seconds)
     stack.wait_healthy(NODES)
     assert "ATTENTION" not in operation(stack, "status")
     assert_sound(stack)

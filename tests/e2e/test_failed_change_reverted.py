@@ -34,9 +34,7 @@ def test_change_that_failed_on_a_worker_is_undone(cluster: Stack) -> None:
     worker.run(_BREAK_KUBELET)
     failed = cluster.up(fails=True)
     took = _seconds_since_begin(failed, "test-reverted-worker-1-node")
-    cluster.measured(
-        f"from the begin of the phase that fails to the end of the update: {took:.0f} s"
-    )
+    cluster.took("from the begin of the phase that fails to the end of the update", took)
     assert took < _SOON_S
     assert "ERROR worker-1: failed" in failed.tail()
     assert "ERROR master-1: worker-1 (failed at " in failed.tail(), "the wait names the cause"
@@ -61,9 +59,7 @@ def test_change_that_meets_a_dead_worker_ends_soon_and_is_undone(cluster: Stack)
     worker.kill()
     failed = cluster.up(fails=True)
     took = _seconds_since_begin(failed, "test-reverted-nodes")
-    cluster.measured(
-        f"from the begin of the wait for a dead worker to the end of the update: {took:.0f} s"
-    )
+    cluster.took("from the begin of the wait for a dead worker to the end of the update", took)
     assert took < 2 * _SOON_S
     assert "nothing moved for 90 s: worker-1 (has not applied" in failed.tail()
     assert "switched on, or taken out of the config" in failed.tail()

@@ -40,7 +40,7 @@ def test_bootstrap_master_leaves_through_faults(stack: Stack) -> None:
             time.sleep(STALL_S)
         assert update.end() == 0, update.tail()
         load.read_kubeconfig_again()
-        stack.measured(f"the update after that: {update.seconds:.0f} s")
+        stack.took("the update after that", update.seconds)
         stack.wait_healthy({"master-2", "master-3", "worker-1", "worker-2"}, limit_s=30)
     load.assert_unharmed()
 

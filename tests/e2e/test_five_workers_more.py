@@ -34,7 +34,7 @@ def test_five_join_at_once_and_a_second_run_is_refused(stack: Stack) -> None:
         assert refused.ssh_connections == []
         assert refused.changes == {}
         assert update.end() == 0, update.tail()
-    stack.measured(f"up that adds five workers: {update.seconds:.0f} s")
+    stack.took("up that adds five workers", update.seconds)
     load.assert_unharmed()
     stack.wait_healthy(_nodes(1, 2, 3, 4, 5, 6), limit_s=30)
     touched = {name for name in update.changes if "-worker-1-" in name or "-master-1-" in name}
@@ -46,7 +46,7 @@ def test_one_of_the_middle_leaves(stack: Stack) -> None:
     stack.set_nodes({"worker-3": {"state": "removed"}})
     with pods.untouched(stack, stay):
         update = stack.up()
-    stack.measured(f"up that takes one of six workers out: {update.seconds:.0f} s")
+    stack.took("up that takes one of six workers out", update.seconds)
     stack.wait_healthy(stay, limit_s=30)
     pods.wait_running(stack)
     assert_no_trace(stack, [f"{SUBNET}.103"])
@@ -67,7 +67,7 @@ def test_a_destroy_takes_dead_machines_of_the_lab_with_it(stack: Stack) -> None:
     for name in ("master-1", "worker-2"):
         stack.node(name).kill()
     update = stack.destroy()
-    stack.measured(f"destroy, two machines of which are dead: {update.seconds:.0f} s")
+    stack.took("destroy, two machines of which are dead", update.seconds)
     assert update.ssh_connections == []
     assert stack.resources() == []
     assert lab.containers(NAME) == []

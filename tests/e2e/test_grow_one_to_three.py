@@ -23,7 +23,7 @@ def test_two_more_masters_join_and_clients_go_on(stack: Stack) -> None:
     stack.edit("pools.master.count", 3)
     with Load(stack, "while growing") as load:
         update = stack.up()
-    stack.measured(f"up from 1 to 3 masters: {update.seconds:.0f} s")
+    stack.took("up from 1 to 3 masters", update.seconds)
     load.assert_unharmed()
     stack.wait_healthy(GROWN, limit_s=30)
     assert {node.name for node in stack.members()} == GROWN - {"worker-1"}

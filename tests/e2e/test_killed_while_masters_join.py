@@ -30,7 +30,7 @@ def test_masters_join_though_the_engine_dies_anywhere(stack: Stack) -> None:
         killed = engine_deaths_at_random(stack, chance, KILLS)
         update = stack.up()
         load.read_kubeconfig_again()
-        stack.measured(f"killed {killed} times; the update after that: {update.seconds:.0f} s")
+        stack.took(f"killed {killed} times; the update after that", update.seconds)
         stack.wait_healthy({"master-1", "master-2", "master-3", "worker-1"}, limit_s=30)
     assert killed >= 3, "one of the first steps was the last one: the run says little"
     load.assert_unharmed()

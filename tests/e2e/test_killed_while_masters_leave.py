@@ -48,6 +48,6 @@ def test_what_is_left_is_sound(stack: Stack) -> None:
 def _ended(stack: Stack, load: Load, masters: set[str], *, gone: list[str]) -> None:
     update = stack.up()
     load.read_kubeconfig_again()
-    stack.measured(f"the update after that: {update.seconds:.0f} s")
+    stack.took("the update after that", update.seconds)
     stack.wait_healthy({*masters, "worker-1"}, limit_s=30)
     assert_no_trace(stack, gone)

@@ -31,7 +31,7 @@ def test_settings_change_though_the_engine_dies_anywhere(stack: Stack) -> None:
     with Load(stack, "engine killed") as load:
         killed = engine_deaths_at_random(stack, chance, KILLS)
         update = stack.up()
-    stack.measured(f"killed {killed} times; the update after that: {update.seconds:.0f} s")
+    stack.took(f"killed {killed} times; the update after that", update.seconds)
     assert killed >= 8, "one of the first steps was the last one: the run says little"
     load.assert_unharmed()
 

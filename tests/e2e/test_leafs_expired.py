@@ -62,7 +62,7 @@ def test_when_all_leafs_have_run_out_nothing_answers(stack: Stack) -> None:
 def test_one_up_brings_it_back(stack: Stack) -> None:
     stack.forget_kubeconfig()
     update = stack.up()
-    stack.measured(f"up of 3 masters whose leafs had all run out: {update.seconds:.0f} s")
+    stack.took("up of 3 masters whose leafs had all run out", update.seconds)
     stack.forget_kubeconfig()
     stack.wait_healthy({*MASTERS, "worker-1"}, limit_s=60)
 

@@ -46,7 +46,7 @@ def test_a_lost_master_is_replaced_in_one_edit(stack: Stack, machines: Machines)
     stack.set_nodes({"master-2": {"state": "lost"}, "worker-2": {"state": "lost"}})
     with Load(stack, "dead ones taken out") as load:
         update = stack.up()
-    stack.measured(f"a lost master replaced and a lost worker taken out: {update.seconds:.0f} s")
+    stack.took("a lost master replaced and a lost worker taken out", update.seconds)
     load.assert_unharmed()
     dialled = " ".join(update.ssh_connections)
     for dead in (machines.address(12), machines.address(102)):

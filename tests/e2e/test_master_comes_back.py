@@ -32,7 +32,7 @@ def test_a_master_is_decommissioned_and_comes_back(stack: Stack) -> None:
             stack.set_nodes({})
             back = stack.up()
             stack.wait_healthy(ALL, limit_s=60)
-    stack.measured(f"a master decommissioned: {out.seconds:.0f} s, back: {back.seconds:.0f} s")
+    stack.took(f"a master decommissioned: {out.seconds:.0f} s, back", back.seconds)
     load.assert_unharmed()
 
 

@@ -25,7 +25,7 @@ def test_masters_come_and_go_and_clients_go_on(stack: Stack) -> None:
             stack.edit("pools.master.count", wanted)
             with pods.untouched(stack, stay):
                 update = stack.up()
-            stack.measured(f"up from {count} to {wanted} masters: {update.seconds:.0f} s")
+            stack.took(f"up from {count} to {wanted} masters", update.seconds)
             load.read_kubeconfig_again()
             stack.wait_healthy(_nodes(wanted), limit_s=30)
             assert_no_trace(stack, [f"{SUBNET}.1{n}" for n in range(wanted + 1, count + 1)])

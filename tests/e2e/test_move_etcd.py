@@ -42,7 +42,7 @@ def test_etcd_moves_back(stack: Stack) -> None:
 def moved(stack: Stack, where: str) -> None:
     with Load(stack, f"etcd moves {where}") as load:
         update = stack.up()
-    stack.measured(f"etcd moved {where}: {update.seconds:.0f} s")
+    stack.took(f"etcd moved {where}", update.seconds)
     load.assert_unharmed()
 
 

@@ -69,7 +69,7 @@ def test_back_with_power_they_serve_nobody(stack: Stack) -> None:
 def test_an_up_lets_them_join_anew(stack: Stack) -> None:
     stack.edit("converge.generation", 2)
     update = stack.up()
-    stack.measured(f"up after two old members had come back: {update.seconds:.0f} s")
+    stack.took("up after two old members had come back", update.seconds)
     stack.wait_healthy(NODES)
     assert {"before", "after"} <= written(stack)
     assert_sound(stack)

@@ -13,7 +13,7 @@ def wanted() -> config.Config:
 
 def test_up_ends_with_both_nodes_ready(stack: Stack) -> None:
     update = stack.up()
-    stack.measured(f"up of 1 master and 1 worker: {update.seconds:.0f} s")
+    stack.took("up of 1 master and 1 worker", update.seconds)
     stack.wait_healthy({"master-1", "worker-1"}, limit_s=10)
 
 

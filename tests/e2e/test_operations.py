@@ -85,7 +85,7 @@ def differences(stack: Stack) -> dict[str, list[str]]:
 def test_a_new_cluster_is_as_planned(cluster: Stack) -> None:
     started = time.monotonic()
     assert look(cluster, "drift") == (0, "\n".join(FINE) + "\n")
-    cluster.measured(f"make drift of 4 machines: {time.monotonic() - started:.1f} s")
+    cluster.took("make drift of 4 machines", time.monotonic() - started)
     make = subprocess.run(
         ["make", "-s", "drift", f"STACK={cluster.name}"],
         cwd=ROOT,
@@ -221,7 +221,7 @@ def test_one_edit_puts_all_of_it_back(cluster: Stack) -> None:
     cluster.node("master-3").start()
     cluster.edit("converge.generation", 2)
     update = cluster.up()
-    cluster.measured(f"up with another converge.generation: {update.seconds:.0f} s")
+    cluster.took("up with another converge.generation", update.seconds)
     cluster.wait_healthy(NODES, limit_s=60)
     assert look(cluster, "drift") == (0, "\n".join(FINE) + "\n")
     assert_up_changes_nothing(cluster)

@@ -73,10 +73,10 @@ def test_second_up_changes_nothing(cluster: Stack) -> None:
 
 def _measure(stack: Stack, update: Update) -> None:
     took = update.durations()
-    stack.measured(f"3 masters and a worker: {update.seconds:.0f} s")
+    stack.took("3 masters and a worker", update.seconds)
     for name in NODES[:4]:
         last = f"test-os-{name}-{'master' if name in MASTERS else 'node'}"
-        stack.measured(f"{name}: {took[last][1] - took[f'test-os-{name}-node'][0]} s")
+        stack.took(f"{name}: updated and rebooted", took[last][1] - took[f"test-os-{name}-node"][0])
 
 
 def _assert_one_by_one(update: Update) -> None:

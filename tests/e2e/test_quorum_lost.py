@@ -57,7 +57,7 @@ def test_from_the_one_that_is_left_the_cluster_serves_again(stack: Stack) -> Non
 def test_an_up_makes_the_others_again(stack: Stack, worker: dict[str, str]) -> None:
     stack.edit("converge.generation", 2)
     update = stack.up()
-    stack.measured(f"up after the loss of two of three masters: {update.seconds:.0f} s")
+    stack.took("up after the loss of two of three masters", update.seconds)
     stack.wait_healthy(NODES)
     assert {"acknowledged", "written-by-one"} <= written(stack)
     assert stack.node("worker-1").processes()["kubelet"] == worker["kubelet"]

@@ -27,9 +27,7 @@ def test_masters_are_replaced_one_per_up_and_clients_go_on(stack: Stack) -> None
             stack.set_nodes(gone)
             update = stack.up()
             load.read_kubeconfig_again()
-            stack.measured(
-                f"master-{number} replaced by master-{number + 3}: {update.seconds:.0f} s"
-            )
+            stack.took(f"master-{number} replaced by master-{number + 3}", update.seconds)
     load.assert_unharmed()
     masters = {f"master-{n}" for n in (4, 5, 6)}
     stack.wait_healthy({*masters, "worker-1"}, limit_s=60)

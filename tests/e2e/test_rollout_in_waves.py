@@ -97,7 +97,7 @@ def test_a_budget_that_blocks_ends_it_before_any_node_is_touched(cluster: Stack)
     assert begun(update) == [["worker-4"], ["worker-1", "worker-2"], ["worker-3"]]
     assert not set(before) & set(homes(cluster)), "every pod was evicted once at least"
     assert (cordoned(cluster), marks(cluster)) == ([], "")
-    cluster.measured(f"4 workers in 3 waves, pods evicted first: {update.seconds:.0f} s")
+    cluster.took("4 workers in 3 waves, pods evicted first", update.seconds)
     assert_up_changes_nothing(cluster)
 
 

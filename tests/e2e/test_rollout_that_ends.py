@@ -48,7 +48,7 @@ def test_taking_it_back_goes_back_in_the_same_waves(cluster: Stack) -> None:
     back = cluster.up()
     assert begun(back) == [["worker-4"], ["worker-1", "worker-2"]]
     assert (cordoned(cluster), marks(cluster)) == ([], "")
-    cluster.measured(f"3 of 4 workers back in 2 waves: {back.seconds:.0f} s")
+    cluster.took("3 of 4 workers back in 2 waves", back.seconds)
     assert_up_changes_nothing(cluster)
 
 

@@ -67,7 +67,7 @@ def test_all_keys_are_replaced(stack: Stack, first_kubeconfig: Path) -> None:
     for name in ("trust", "issue", "drop"):
         step(stack, name)
         update = stack.up()
-        stack.measured(f"{name}: {update.seconds:.0f} s")
+        stack.took(f"{name}", update.seconds)
         stack.forget_kubeconfig()
         stack.wait_healthy(NODES, limit_s=60)
         assert_secret_is_kept(stack)

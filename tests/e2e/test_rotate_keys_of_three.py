@@ -39,7 +39,7 @@ def test_all_keys_sign_anew_and_no_request_is_lost(stack: Stack) -> None:
     step(stack, "issue")
     with Load(stack, "while keys change") as load:
         update = stack.up()
-    stack.measured(f"issue, of {len(PATHS)} keys of 3 masters: {update.seconds:.0f} s")
+    stack.took(f"issue, of {len(PATHS)} keys of 3 masters", update.seconds)
     load.assert_unharmed()
 
 

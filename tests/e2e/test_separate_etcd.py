@@ -19,7 +19,7 @@ def wanted() -> config.Config:
 
 def test_up_ends_with_a_healthy_cluster(stack: Stack) -> None:
     update = stack.up()
-    stack.measured(f"up of 3 etcd machines, 2 masters, 1 worker: {update.seconds:.0f} s")
+    stack.took("up of 3 etcd machines, 2 masters, 1 worker", update.seconds)
     stack.wait_healthy(NODES, limit_s=30)
     assert {node.name for node in stack.members()} == {"etcd-1", "etcd-2", "etcd-3"}
     for name in ("etcd-1", "etcd-2", "etcd-3"):

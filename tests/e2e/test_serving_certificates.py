@@ -35,7 +35,7 @@ def test_steps_follow_each_other_and_logs_are_read_after_each(cluster: Stack) ->
     for step in ("issued", "verified"):
         cluster.edit(FIELD, step)
         update = cluster.up()
-        cluster.measured(f"{step}: {update.seconds:.0f} s")
+        cluster.took(f"{step}", update.seconds)
         kubelets.assert_certified(cluster, NODES)
         kubelets.assert_reached(cluster, NODES)
     cluster.edit(FIELD, "self-signed")

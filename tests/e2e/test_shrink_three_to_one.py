@@ -36,7 +36,7 @@ def test_two_masters_leave_in_one_edit_and_clients_go_on(stack: Stack) -> None:
     with Load(stack, "while shrinking", service=_service(stack)) as load:
         update = stack.up()
         stale = wait_for("no trace of them", lambda: _traces(stack, left), limit_s=30)
-    stack.measured(f"up from 3 to 1 masters: {update.seconds:.0f} s")
+    stack.took("up from 3 to 1 masters", update.seconds)
     stack.measured(f"addresses that left are nowhere any more after another {stale:.1f} s")
     load.assert_unharmed()
     stack.wait_healthy({"master-1", "worker-1"}, limit_s=30)

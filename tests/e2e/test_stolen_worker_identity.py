@@ -138,7 +138,7 @@ def test_masters_are_not_misled_and_workers_join_meanwhile(cluster: Stack, thief
     cluster.edit("pools.worker.labels", {"example.com/edited": "yes"})
     cluster.edit("pools.worker.count", 3)
     update = cluster.up()
-    cluster.measured(f"up that adds a worker and labels all: {update.seconds:.0f} s")
+    cluster.took("up that adds a worker and labels all", update.seconds)
     statuses = thief.statuses()
     cluster.measured(f"forged annotations meanwhile, by status: {statuses}")
     assert "200" not in statuses

@@ -43,7 +43,7 @@ def test_an_upgrade_that_failed_on_its_first_master_is_taken_back(stack: Stack) 
         stack.edit("cluster.kubernetes", OLD)
         back = stack.up()
     load.assert_unharmed()
-    stack.measured(f"taken back on the first of 2 masters: {back.seconds:.0f} s")
+    stack.took("taken back on the first of 2 masters", back.seconds)
     _assert_all(stack, OLD)
 
 

@@ -26,7 +26,7 @@ def test_a_minor_version_of_etcd_up_and_nothing_is_lost(stack: Stack) -> None:
     stack.edit("cluster.etcd", None)
     with Load(stack, "while etcd changes") as load, pods.untouched(stack, {"worker-1"}):
         update = stack.up()
-    stack.measured(f"etcd {OLD_ETCD} to 3.6 of 3 members: {update.seconds:.0f} s")
+    stack.took(f"etcd {OLD_ETCD} to 3.6 of 3 members", update.seconds)
     load.assert_unharmed()
     assert set(versions.of_etcd(stack).values()) == {stack_version(stack, "etcd")}
 
@@ -43,9 +43,7 @@ def test_another_containerd_leaves_containers_alone(stack: Stack) -> None:
     stack.edit("cluster.containerd", None)
     with Load(stack, "while containerd changes") as load:
         update = stack.up()
-    stack.measured(
-        f"containerd {OLD_CONTAINERD} to the one of the set, 4 nodes: {update.seconds:.0f} s"
-    )
+    stack.took(f"containerd {OLD_CONTAINERD} to the one of the set, 4 nodes", update.seconds)
     load.assert_unharmed()
     wanted = f"containerd://{stack_version(stack, 'containerd')}"
     assert versions.of_runtimes(stack) == dict.fromkeys(NODES, wanted)

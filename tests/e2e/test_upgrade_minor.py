@@ -61,15 +61,13 @@ def test_second_up_changes_nothing(stack: Stack) -> None:
 
 
 def _measure(stack: Stack, update: Update) -> None:
-    stack.measured(
-        f"{OLD} to {config.kubernetes()} of 3 masters and 3 workers: {update.seconds:.0f} s"
-    )
+    stack.took(f"{OLD} to {config.kubernetes()} of 3 masters and 3 workers", update.seconds)
     took = update.durations()
     for name in sorted(NODES):
         phases = ("node", "master") if name in MASTERS else ("node",)
         spans = [took[f"test-upgrade-{name}-{phase}"] for phase in phases]
         seconds = sum(end - start for start, end in spans)
-        stack.measured(f"{name}: {seconds} s in the phases {' and '.join(phases)}")
+        stack.took(f"{name}: phases {' and '.join(phases)}", seconds)
 
 
 def _assert_one_by_one(update: Update) -> None:

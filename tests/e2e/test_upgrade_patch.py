@@ -34,7 +34,7 @@ def test_a_patch_goes_up_and_comes_back_and_pods_go_on(stack: Stack, version: st
     with Load(stack, f"to {version}") as load:
         update = stack.up()
     load.assert_unharmed()
-    stack.measured(f"to {version}, 2 masters and a worker: {update.seconds:.0f} s")
+    stack.took(f"to {version}, 2 masters and a worker", update.seconds)
     stack.wait_healthy(NODES, limit_s=60)
     assert versions.of_kubelets(stack) == dict.fromkeys(NODES, f"v{version}")
     for component in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"):

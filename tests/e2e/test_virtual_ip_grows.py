@@ -48,7 +48,7 @@ def test_two_more_masters_join_and_it_stays(stack: Stack) -> None:
     assert [one["name"] for one in told["backends"]] == ["master-1", "master-2", "master-3"]
     for kind in ("read", "write"):
         seen = probe.seen(kind)
-        stack.measured(f"1 to 3 masters, {kind}s by the VIP: {seen}")
+        stack.served("1 to 3 masters", f"{kind}s by the VIP", seen)
         assert seen.failed_twice == 0, seen
     # With the kubeconfig of the first day.
     assert set(stack.ready()) == {"master-1", "master-2", "master-3", "worker-1"}
@@ -77,7 +77,7 @@ def test_a_master_that_is_taken_out_gives_it_up(stack: Stack) -> None:
     assert overlap < AT_ONCE_MS
     for kind in ("read", "write"):
         seen = probe.seen(kind)
-        stack.measured(f"3 to 1 masters, {kind}s by the VIP: {seen}")
+        stack.served("3 to 1 masters", f"{kind}s by the VIP", seen)
         assert seen.longest_gap_ms < SERVES_AGAIN_MS, seen
     assert stack.ready() == {"master-1": True, "worker-1": True}
 

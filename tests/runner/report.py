@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests import measures
 from tests.ledger import Ledger, Passed
 from tests.runner.jobs import LOGS, TIERS, stories
 from tests.runner.results import Result
@@ -69,10 +70,9 @@ def _details(ended: Sequence[Result]) -> None:
 def _measures(names: Sequence[str]) -> None:
     """Numbers that the stories of this run wrote down."""
     for name in names:
-        file = LOGS / "e2e" / name / "measured.txt"
-        if name not in TIERS and file.exists():
-            for line in file.read_text().splitlines():
-                print(f"  measured {name}: {line}")
+        if name not in TIERS:
+            for measure in measures.read(LOGS / "e2e" / name):
+                print(f"  measured {name}: {measures.sentence(measure)}")
 
 
 def record(ledger: Ledger) -> None:

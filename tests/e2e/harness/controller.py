@@ -93,7 +93,7 @@ class Visitor:
 
     def __exit__(self, *_: object) -> None:
         self._client.stop()
-        self._stack.measured(f"{self._name}: {self.seen()}")
+        self._stack.served(self._name, "ingress by the VIP", self.seen())
 
     def seen(self) -> Seen:
         """What it felt."""

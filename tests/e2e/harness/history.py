@@ -45,6 +45,10 @@ class Seen:
     reads_gap_ms: int  # longest time between two good answers
     writes_gap_ms: int
 
+    @property
+    def longest_gap_ms(self) -> int:
+        return max(self.reads_gap_ms, self.writes_gap_ms)
+
     def __str__(self) -> str:
         return (
             f"{self.failed} of {self.requests} requests failed, {self.failed_twice} after a retry too, "

@@ -171,7 +171,7 @@ class Load:
         for client in self._clients():
             client.stop()
         for place, seen in self.seen().items():
-            self._stack.measured(f"{self.name}: {place}: {seen}")
+            self._stack.served(self.name, place, seen)
 
     def read_kubeconfig_again(self) -> None:
         """The client outside takes the stack's kubeconfig as it is now."""
@@ -195,7 +195,7 @@ class Load:
             assert seen.requests > 10, f"{place}: too few requests to tell anything: {seen}"
             assert (seen.lost, seen.stale, seen.failed_twice) == (0, 0, 0), f"{place}: {seen}"
             if longest_gap_ms is not None:
-                gap = max(seen.reads_gap_ms, seen.writes_gap_ms)
+                gap = seen.longest_gap_ms
                 assert gap <= longest_gap_ms, f"{place}: {seen}"
         self.assert_etcd_safe()
 
@@ -204,7 +204,7 @@ class Load:
         for place, seen in self.seen().items():
             assert (seen.lost, seen.stale) == (0, 0), f"{place}: {seen}"
             assert seen.failed_twice <= 1, f"{place}: {seen}"
-            gap = max(seen.reads_gap_ms, seen.writes_gap_ms)
+            gap = seen.longest_gap_ms
             assert gap <= within_ms, f"{place}: {seen}"
         self.assert_etcd_safe()
 

@@ -10,21 +10,36 @@ import shutil
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import yaml
 
+from tests import measures
 from tests.e2e.harness import lab
 from tests.e2e.harness.config import Config
 from tests.e2e.harness.lab import ROOT, LabError
 from tests.e2e.harness.node import Node
 from tests.e2e.harness.update import Update
 from tests.e2e.harness.waiting import wait_for
+from tests.measures import Measure, Note, Served, Took
 
 log = logging.getLogger("e2e")
 
 # Of the caller's environment: what would lead a story to another stack than its own.
 _FOREIGN = ("KUBECONFIG", "KUBE_HA_FAULTS", "PULUMI_CONFIG_PASSPHRASE", "PULUMI_STACK")
+
+
+class Seen(Protocol):
+    """What a client counted, by whichever program."""
+
+    @property
+    def requests(self) -> int: ...
+    @property
+    def failed(self) -> int: ...
+    @property
+    def failed_twice(self) -> int: ...
+    @property
+    def longest_gap_ms(self) -> int: ...
 
 
 class Stack:
@@ -259,11 +274,30 @@ class Stack:
             (self.evidence / f"{node.name}.journal").write_text(node.asked(script))
         log.info("%s: engine output and journals are in %s", self.story, self.evidence)
 
+    def took(self, what: str, seconds: float) -> None:
+        """Keep how long something took; as all measures it is part of the record of a story that passes."""
+        self._keep(Took(what=what, seconds=round(seconds, 1)))
+
+    def served(self, during: str, client: str, seen: Seen) -> None:
+        """Keep what a client felt meanwhile."""
+        self._keep(
+            Served(
+                during=during,
+                client=client,
+                requests=seen.requests,
+                failed=seen.failed,
+                failed_twice=seen.failed_twice,
+                gap_ms=seen.longest_gap_ms,
+            )
+        )
+
     def measured(self, text: str) -> None:
-        """Keep a number of this story; tests.run prints them at its end."""
-        log.info("%s: %s", self.story, text)
-        with (self.evidence / "measured.txt").open("a") as file:
-            file.write(f"{text}\n")
+        """Keep another number."""
+        self._keep(Note(text=text))
+
+    def _keep(self, measure: Measure) -> None:
+        log.info("%s: %s", self.story, measures.sentence(measure))
+        measures.add(self.evidence, measure)
 
     def _ended(self, update: Update, *, fails: bool) -> Update:
         code = update.end()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.ledger import RECORD, Ledger, tree
+from tests.measures import Took
 
 
 @pytest.fixture
@@ -132,3 +133,12 @@ def test_a_broken_file_knows_nothing_and_is_written_anew(checkout: Path) -> None
     assert ledger(checkout).passed("create") is None
     ledger(checkout).note("create", seconds=1)
     assert ledger(checkout).passed("create") is not None
+
+
+def test_measures_of_a_pass_are_kept_beside_it(checkout: Path) -> None:
+    measure = Took(what="an update", seconds=61.2)
+    ledger(checkout).note("create", seconds=1, measured=[measure])
+    ledger(checkout).note("grow", seconds=1)
+    entries = ledger(checkout).entries()
+    assert (entries["create"].measures, entries["grow"].measures) == ((measure,), ())
+    assert entries["create"].machine
