@@ -231,6 +231,19 @@ def _with_figures(readme: str, table: str) -> str:
     return f"{before}{_BEGIN}\n{table}\n{_END}{after}"
 
 
+def pages(root: Path = ROOT) -> dict[str, str]:
+    """Both as the record says they are, by their paths."""
+    entries = Ledger(root / RECORD, root).entries()
+    readme = _with_figures((root / README).read_text(), figures(entries))
+    return {PAGE: page(entries, what_stories_show()), README: readme}
+
+
+def write(root: Path = ROOT) -> None:
+    """Make them so."""
+    for name, text in pages(root).items():
+        (root / name).write_text(text)
+
+
 def main(arguments: Sequence[str], root: Path = ROOT) -> int:
     """Exit code 1 when --check finds something."""
     parser = argparse.ArgumentParser(
@@ -238,13 +251,10 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
     )
     parser.add_argument("--check", action="store_true")
     checks = parser.parse_args(arguments).check
-    entries = Ledger(root / RECORD, root).entries()
-    wanted = {PAGE: page(entries, what_stories_show())}
-    wanted[README] = _with_figures((root / README).read_text(), figures(entries))
     if not checks:
-        for name, text in wanted.items():
-            (root / name).write_text(text)
+        write(root)
         return 0
+    wanted = pages(root)
     problems = [
         f"{name}: not what {RECORD} says; run make evidence"
         for name, text in wanted.items()

@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tests import measures
+from tests import evidence, measures
 from tests.e2e.harness import versions
 from tests.e2e.harness.lab import ROOT
 from tests.ledger import RECORD, Ledger, Passed
@@ -104,6 +104,7 @@ def _run(kind: str, named: Sequence[str], lanes: int, ledger: Ledger) -> bool:
         finally:
             took = time.monotonic() - started
             good = report.results(notes.results, there.all, before, seconds=took)
+            evidence.write()
     return good
 
 
