@@ -81,7 +81,7 @@ def _listed(found: Sequence[Difference]) -> list[str]:
 
 
 def document(seen: Look) -> dict[str, object]:
-    """The same for programs: keys as documented in docs/operate/change.md."""
+    """The same for programs: keys as documented in docs/operate/drift.md."""
     return {
         "stack": seen.stack,
         "cluster": seen.plan.spec.cluster.name,

@@ -1,13 +1,15 @@
 """What a stack file may hold, for editors (JSON schema) and for readers (docs/reference/config.md).
 
 `python -m stacks.reference` writes them from the model, the schema of the plan as JSON from
-stacks/explain/document.py, and docs/reference/versions.md from the lock;
+stacks/explain/document.py, docs/reference/versions.md from the lock, and
+docs/reference/commands.md from the Makefile;
 `--check` only says whether they are up to date.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,6 +24,8 @@ SCHEMA = ROOT / "docs" / "stack.schema.json"
 PLAN_SCHEMA = ROOT / "docs" / "plan.schema.json"
 TABLES = ROOT / "docs" / "reference" / "config.md"
 VERSIONS = ROOT / "docs" / "reference" / "versions.md"
+COMMANDS = ROOT / "docs" / "reference" / "commands.md"
+MAKEFILE = ROOT / "Makefile"
 
 _INTRO = """# What a stack file may hold
 
@@ -42,6 +46,19 @@ Kubernetes know (`artifacts/flags/`, written by `python -m artifacts.known_flags
 that nobody has asked, a warning says so.
 """
 
+_OF_COMMANDS = """# Commands
+
+<!-- Made by `python -m stacks.reference` from the Makefile; edit it there. -->
+
+`make help` prints this list. `STACK=prod` names the stack of `Pulumi.prod.yaml`; without it a
+target works on `dev`. Variables in capitals are given as `NAME=value`. Targets use the backend that
+`PULUMI_BACKEND_URL` names, else the one of this checkout: [backends](../operate/ci.md#backends).
+
+The engine's own commands work too: `pulumi preview --diff`, `pulumi up`, `pulumi destroy`. In a
+checkout with the lab `source .env` sets them up. `python -m stacks Pulumi.prod.yaml` prints the
+plan of a file.
+"""
+
 
 def files() -> dict[Path, str]:
     """The text of every file that is made, by path."""
@@ -51,6 +68,7 @@ def files() -> dict[Path, str]:
         PLAN_SCHEMA: json.dumps(plan_schema(), indent=2) + "\n",
         TABLES: _tables(schema),
         VERSIONS: version_fit.page(),
+        COMMANDS: _commands(MAKEFILE.read_text()),
     }
 
 
@@ -62,6 +80,13 @@ def _tables(schema: Json) -> str:
         lines += _section(key.removeprefix("kube-ha:"), mapping(entry), definitions)
     lines += _allow(mapping(config["kube-ha:allow"]))
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _commands(makefile: str) -> str:
+    """The page of all targets, by their lines of `make help`."""
+    found = re.findall(r"^([a-z0-9-]+):.*## (.*)$", makefile, re.MULTILINE)
+    rows = [f"| `make {name}` | {what} |" for name, what in found]
+    return "\n".join([_OF_COMMANDS, "| command | does |", "|---|---|", *rows, ""])
 
 
 def _allow(entry: Json) -> Iterator[str]:

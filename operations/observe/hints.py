@@ -11,7 +11,7 @@ AGAIN = "run pulumi up; if that has nothing to do, raise converge.generation and
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    kind: str  # a word of docs/operate/change.md, "Look without changing"
+    kind: str  # a word of docs/operate/drift.md, "What is compared"
     subject: str  # path, unit, program ... it is about
     text: str
     do: str

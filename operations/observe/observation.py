@@ -53,7 +53,7 @@ def tell(
     """Look at the stack that is named, print lines or JSON. The exit code: 2 without a look."""
     parser = argparse.ArgumentParser(prog=f"python -m operations.{name}", description=about)
     parser.add_argument("stack", help="name of the stack, as dev for Pulumi.dev.yaml")
-    parser.add_argument("--json", action="store_true", help="for programs: docs/operate/change.md")
+    parser.add_argument("--json", action="store_true", help="for programs: docs/operate/drift.md")
     said = parser.parse_args(arguments)
     try:
         seen = take(said.stack)

@@ -1,4 +1,4 @@
-"""The state of a cluster for programs: keys as documented in docs/operate/change.md, which stay."""
+"""The state of a cluster for programs: keys as documented in docs/operate/drift.md, which stay."""
 
 from __future__ import annotations
 

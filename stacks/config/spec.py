@@ -59,7 +59,7 @@ class Spec(Section):
     addons: dict[DnsLabel, AddonSpec] = Field(
         default_factory=dict,
         description="what else runs in the cluster, by name: applied in the order of the names "
-        "(docs/operate/change.md)",
+        "(docs/operate/add-ons.md)",
     )
     rollout: RolloutSpec = Field(
         RolloutSpec(), description="how changes reach the workers: waves, checks, limits"

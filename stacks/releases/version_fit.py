@@ -24,7 +24,7 @@ the set, whose config file it reads.
 
 A running cluster goes up one minor version of Kubernetes and of etcd at a time, and back only by
 patches; etcd 3.6 follows 3.5.26 or later, 3.7 follows 3.6.11 or later
-([upgrades](../operate/change.md#upgrades)).
+([upgrades](../operate/upgrade.md)).
 """
 
 

@@ -111,7 +111,7 @@ ROWS: dict[str, list[Row]] = {
         Row(edit={"nodes/worker-1": {"generation": 2}}, touched=names("worker-1"), named=GATE | {"retire", "join-token"}),
         Row(edit={"nodes/worker-1": {"generation": 2}, "pools.worker.hosts.0.hostKey": host_key(900)}, touched=names("worker-1"), named=GATE | {"retire"}, given=True),
     ],
-    "keep a node free of new pods": [
+    "cordon a node": [
         Row(edit=states(worker_1="maintenance"), touched=names(), named=GATE),
     ],
     "take a node out and keep the machine": [

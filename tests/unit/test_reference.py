@@ -29,12 +29,14 @@ def test_a_stale_file_is_named_and_then_made_anew(
     monkeypatch.setattr(reference, "SCHEMA", tmp_path / "stack.schema.json")
     monkeypatch.setattr(reference, "PLAN_SCHEMA", tmp_path / "plan.schema.json")
     monkeypatch.setattr(reference, "VERSIONS", tmp_path / "versions.md")
+    monkeypatch.setattr(reference, "COMMANDS", tmp_path / "commands.md")
     assert reference.main(["--check"]) == 1
     assert capsys.readouterr().err == (
         "stack.schema.json is stale; run `python -m stacks.reference`\n"
         "plan.schema.json is stale; run `python -m stacks.reference`\n"
         "config.md is stale; run `python -m stacks.reference`\n"
         "versions.md is stale; run `python -m stacks.reference`\n"
+        "commands.md is stale; run `python -m stacks.reference`\n"
     )
     assert reference.main([]) == 0
     assert reference.main(["--check"]) == 0

@@ -1,0 +1,144 @@
+"""Docs can be read: short lines and sentences, links and paths that are right, lists that are complete."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from stacks.checks import refusals
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+COLUMNS, WORDS = 120, 35
+# Texts in which a path of docs is a message, a comment or a link.
+SUFFIXES = (".md", ".py", ".sh", ".yaml", ".yml", ".json", "Makefile")
+
+_CODE = re.compile(r"^( *)(```|~~~).*?^\1\2[^\n]*$", re.MULTILINE | re.DOTALL)
+_ASIDE = re.compile(r"<!--.*?-->|<[^>\n]+>", re.DOTALL)
+_LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]+)\)")
+_INLINE = re.compile(r"`[^`]+`")
+_ITEM = re.compile(r"^\s*(?:[-*]|\d+\.)\s+")
+_END = re.compile(r"(?<=[.!?])[)*\"]*\s+(?=[A-Z`*(\[\"0-9])")
+
+
+@cache
+def tracked() -> tuple[str, ...]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return tuple(
+        name
+        for name in listed.stdout.splitlines()
+        if name.endswith(SUFFIXES) and (ROOT / name).is_file()
+    )
+
+
+PAGES = sorted(name for name in tracked() if name.endswith(".md"))
+PROSE = [name for name in PAGES if name != "README.md"]
+
+
+def prose(text: str) -> Iterator[str]:
+    """Lines that are neither of a block of code nor of a table."""
+    for line in _ASIDE.sub("", _CODE.sub("", text)).splitlines():
+        yield "" if line.lstrip().startswith(("|", "#")) or line.startswith("    ") else line
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Sentences of paragraphs and items; a link counts by its text, code as one word."""
+    paragraph: list[str] = []
+    for line in [*prose(text), ""]:
+        if (not line.strip() or _ITEM.match(line)) and paragraph:
+            yield from _END.split(" ".join(paragraph))
+            paragraph = []
+        if line.strip():
+            paragraph.append(_INLINE.sub("`x`", _LINK.sub(r"\1", _ITEM.sub("", line))).strip())
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading, as GitHub makes it."""
+    plain = re.sub(r"[^\w\- ]", "", _LINK.sub(r"\1", heading).lower())
+    return plain.strip().replace(" ", "-")
+
+
+def anchors(page: Path) -> set[str]:
+    lines = _CODE.sub("", page.read_text()).splitlines()
+    return {slug(line.lstrip("#")) for line in lines if line.startswith("#")}
+
+
+@pytest.mark.parametrize("name", PROSE)
+def test_lines_and_sentences_of_a_page_are_short(name: str) -> None:
+    text = (ROOT / name).read_text()
+    wide = [line for line in prose(text) if len(line) > COLUMNS]
+    long = [said for said in sentences(text) if len(said.split()) > WORDS]
+    assert (wide, long) == ([], [])
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_of_a_page_have_their_targets_and_anchors(name: str) -> None:
+    page = ROOT / name
+    broken = []
+    for found in _LINK.finditer(_CODE.sub("", page.read_text())):
+        path, _, anchor = found[2].partition("#")
+        if path.startswith(("http://", "https://", "mailto:")):
+            continue
+        target = (page.parent / path).resolve() if path else page
+        missing = anchor and target.suffix == ".md" and target.is_file()
+        if not target.exists() or (missing and anchor not in anchors(target)):
+            broken.append(found[0])
+    assert broken == []
+
+
+def test_paths_of_docs_in_messages_and_comments_are_there() -> None:
+    broken = [
+        f"{name}: {found[0]}"
+        for name in tracked()
+        if not name.startswith("tests/unit/harness/")
+        for found in re.finditer(r"(?<![\w/.-])docs/[\w./-]+\.(?:md|json)\b", _text(name))
+        if not (ROOT / found[0]).is_file()
+    ]
+    assert broken == []
+
+
+def _text(name: str) -> str:
+    return (ROOT / name).read_text()
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = DOCS / "README.md"
+    linked = {
+        (DOCS / found[2].partition("#")[0]).resolve() for found in _LINK.finditer(index.read_text())
+    }
+    # backup.md only says where that page is now.
+    pages = {page for page in DOCS.rglob("*.md") if page not in (index, DOCS / "backup.md")}
+    assert sorted(str(page) for page in pages - linked) == []
+
+
+def test_every_refusal_is_explained() -> None:
+    page = (DOCS / "reference/refusals.md").read_text()
+    listed = re.findall(r"^\| `([a-z-]+)(?:/[^`]*)?` \|", page, re.MULTILINE)
+    assert sorted(set(listed)) == sorted({*refusals.ALLOWABLE, *refusals.NEVER})
+
+
+def test_every_target_of_make_is_explained() -> None:
+    page = (DOCS / "reference/commands.md").read_text()
+    targets = re.findall(r"^([a-z0-9-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert [target for target in targets if f"| `make {target}" not in page] == []
+
+
+PATTERN = [
+    "## When",
+    "## Edit",
+    "## What the preview shows",
+    "## What happens",
+    "## Undo",
+    "## If it fails",
+]
