@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 
 from stacks.checks import refusals
+from stacks.cluster import firewall
+from stacks.config import ports
+from tests.unit import doc_previews
+from tests.unit.configs import aws, gcp, planned
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -43,7 +47,6 @@ def tracked() -> tuple[str, ...]:
 
 
 PAGES = sorted(name for name in tracked() if name.endswith(".md"))
-PROSE = [name for name in PAGES if name != "README.md"]
 
 
 def prose(text: str) -> Iterator[str]:
@@ -74,7 +77,7 @@ def anchors(page: Path) -> set[str]:
     return {slug(line.lstrip("#")) for line in lines if line.startswith("#")}
 
 
-@pytest.mark.parametrize("name", PROSE)
+@pytest.mark.parametrize("name", PAGES)
 def test_lines_and_sentences_of_a_page_are_short(name: str) -> None:
     text = (ROOT / name).read_text()
     wide = [line for line in prose(text) if len(line) > COLUMNS]
@@ -128,17 +131,41 @@ def test_every_refusal_is_explained() -> None:
     assert sorted(set(listed)) == sorted({*refusals.ALLOWABLE, *refusals.NEVER})
 
 
-def test_every_target_of_make_is_explained() -> None:
-    page = (DOCS / "reference/commands.md").read_text()
-    targets = re.findall(r"^([a-z0-9-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert [target for target in targets if f"| `make {target}" not in page] == []
+@pytest.mark.parametrize(
+    "path",
+    [page for page in DOCS.rglob("*.md") if "<!-- preview:" in page.read_text()],
+    ids=lambda path: path.name,
+)
+def test_previews_of_a_page_are_what_is_printed(path: Path) -> None:
+    """`python -m tests.unit.doc_previews` writes them again."""
+    assert path.read_text() == doc_previews.text(path.read_text())
 
 
-PATTERN = [
-    "## When",
-    "## Edit",
-    "## What the preview shows",
-    "## What happens",
-    "## Undo",
-    "## If it fails",
+PARTS = ("When", "Edit", "What the preview shows", "What happens", "Undo", "If it fails")
+EDITS = [
+    *("add-ons", "back-up-and-restore", "change", "compromised", "drift", "maintenance"),
+    *("remove-a-cluster", "replace-a-node", "rotate", "upgrade", "users"),
 ]
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_a_page_of_an_edit_has_its_parts_in_order(name: str) -> None:
+    page = (DOCS / f"operate/{name}.md").read_text()
+    headings = re.findall(r"^## (.*)$", _CODE.sub("", page), re.MULTILINE)
+    assert [heading for heading in headings if heading in PARTS] == list(PARTS)
+
+
+def test_ports_are_those_that_machines_listen_on_and_clouds_let_through() -> None:
+    page = (DOCS / "reference/ports.md").read_text()
+    listed = set(re.findall(r"^\| (\d+) \|", page, re.MULTILINE))
+    roles = ("etcd", "master", "worker", "loadbalancer")
+    assert listed == {str(port) for port in ports.of_roles(roles)}
+    for wanted in (gcp(), gcp({"frontDoors.etcd": {"pools": ["worker"]}}), aws()):
+        for rule in firewall.rules(planned(wanted)):
+            [row] = [
+                row for row in page.splitlines() if row.startswith("|") and f"`{rule.name}`" in row
+            ]
+            if rule.ports:
+                first, last = rule.ports
+                span = f"{first}" if first == last else f"{first}-{last}"
+                assert f"| {span}" in row, rule
