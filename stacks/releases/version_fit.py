@@ -18,8 +18,8 @@ names for that Kubernetes: etcd, containerd and CNI plugins are that or newer, e
 minor; the others are that very version. A test compares them. For runc and flannel no document
 names one.
 
-Another etcd fits from what kubeadm takes of one that it did not make (`takes` in the lock, in the
-same document) up to the minor version of the set; another containerd within the minor version of
+Another etcd fits from the least that kubeadm accepts as an external one (`takes` in the lock, in the
+same document) up to the minor version of the set. Another containerd fits within the minor version of
 the set, whose config file it reads.
 
 A running cluster goes up one minor version of Kubernetes and of etcd at a time, and back only by
