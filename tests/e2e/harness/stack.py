@@ -115,21 +115,22 @@ class Stack:
         self._allowed = list(refusals)
         self.write()
 
-    def start(self, *words: str) -> Update:
-        """A run of the engine that continues while the test looks."""
+    def start(self, *words: str, checkout: Path = ROOT) -> Update:
+        """A run of the engine that continues while the test looks; `checkout`: whose program it runs."""
         file = self.evidence / f"{len(self._updates) + 1:02d}-{words[0]}.log"
         options = ["--stack", self.name, "--non-interactive"]
         if words[0] != "preview":
             options += ["--yes", "--skip-preview"]
-        self._updates.append(Update([*words, *options], self.environment, file))
+        command = [*words, *options]
+        self._updates.append(Update(command, self.environment, file, checkout=checkout))
         return self._updates[-1]
 
     def start_up(self) -> Update:
         return self.start("up")
 
-    def up(self, *, fails: bool = False) -> Update:
+    def up(self, *, fails: bool = False, checkout: Path = ROOT) -> Update:
         """`pulumi up` to its end. Raises AssertionError when it ends otherwise than it should."""
-        return self._ended(self.start_up(), fails=fails)
+        return self._ended(self.start("up", checkout=checkout), fails=fails)
 
     def preview(self, *, fails: bool = False) -> Update:
         """`pulumi preview --diff` to its end."""

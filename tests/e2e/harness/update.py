@@ -21,7 +21,9 @@ _QUIET = frozenset({"same", "read", "discard", "read-discard", "remove-pending-r
 class Update:
     """`pulumi <verb>` under way or over. `log` holds what a person would see, `events` the engine's own log."""
 
-    def __init__(self, words: list[str], env: Mapping[str, str], log_file: Path) -> None:
+    def __init__(
+        self, words: list[str], env: Mapping[str, str], log_file: Path, *, checkout: Path = ROOT
+    ) -> None:
         self.words = words
         self.log = log_file
         self.events = log_file.with_suffix(".events")
@@ -33,7 +35,7 @@ class Update:
             # A group of its own, so that Ctrl-C can be sent as a terminal sends it.
             self._process = subprocess.Popen(
                 ["pulumi", *words, "--event-log", str(self.events)],
-                cwd=ROOT,
+                cwd=checkout,
                 env={**env, "KUBE_HA_CONNECTION_LOG": str(self.ssh_log)},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
