@@ -56,11 +56,11 @@ def _headline(
     for one in said.verdict.allowed:
         yield from _labelled("ALLOWED", f"{one.id}: {one.path}: {one.text}")
     for line in said.changes.program:
-        yield from _labelled("This version", line)
+        yield from _labelled("Program", line)
     if not said.changes.comparable:
         yield from _labelled("Note", UNCOMPARABLE)
     if said.endings:
-        yield from _labelled("Certificates", endings.line(said.endings, now))
+        yield from _labelled("Expiry", endings.line(said.endings, now))
     if warnings is not None:
         yield from _labelled("Warnings", str(len(warnings)) if warnings else "none")
         for path, text in warnings:
@@ -68,7 +68,7 @@ def _headline(
 
 
 def _labelled(label: str, text: str) -> list[str]:
-    return _wrapped(f"  {label:<{_LABEL - 2}}", text, " " * _LABEL)
+    return _wrapped(f"  {label:<{_LABEL - 3}} ", text, " " * _LABEL)
 
 
 def _wrapped(first: str, text: str, rest: str) -> list[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from stacks.edits.endings import Ending
 from stacks.explain import folding, terminal
 from tests.plan.big import big
 from tests.unit.configs import adopted, edited, lab
@@ -116,6 +119,20 @@ def test_what_was_allowed_is_read_before_the_phases() -> None:
     text = terminal.as_text(made(lab(), lab(edit)))
     assert "\n  ALLOWED     network-backend/host-gw: network.backend: " in text
     assert text.index("ALLOWED") < text.index("\n   1  ")
+
+
+def test_every_label_of_the_headline_stands_apart_from_what_it_is_about() -> None:
+    ends = datetime(2027, 1, 2, tzinfo=UTC)
+    said = made(lab(), lab({"network.backend": "host-gw", "allow": ["network-backend/host-gw"]}))
+    said = replace(
+        said,
+        changes=replace(said.changes, program=("other scripts",), comparable=False),
+        endings=(Ending(kind="ca", name="etcd", ends=ends),),
+    )
+    head = terminal.as_text(said, [("pools", "two")]).split("\n   1  ")[0].splitlines()[2:]
+    labels = {line[:14] for line in head if line[:14].strip()}
+    assert len(labels) > 7
+    assert all(label.startswith("  ") and label.endswith("  ") for label in labels), labels
 
 
 def test_verbose_tells_every_action_with_what_is_checked_and_what_an_interruption_leaves() -> None:
