@@ -24,8 +24,9 @@ plan: python ## what STACK (dev) would be, in words; PREVIOUS=stack file to comp
 preview: engine ## what an update of STACK (dev) would do: plan against BASE (a git commit), engine's diff; WORDS=1: the plan alone; VERBOSE=1
 	@$(PY) -m operations.preview $(S) $(if $(BASE),--base "$(BASE)") $(if $(WORDS),--words) $(if $(VERBOSE),--verbose)
 
-up: engine ## apply STACK (dev); with APPROVED=folder of a preview only what that one said
-	@bash ci/ssh-key.sh $(PY) -m operations.up $(S) $(if $(APPROVED),--approved "$(APPROVED)")
+up: engine ## show the plan of STACK (dev), ask, apply it; YES=1 asks nothing; APPROVED=folder of a preview: only what that one said; BACKUP_STATE=1: seal the state first
+	@bash ci/ssh-key.sh $(PY) -m operations.up $(S) $(if $(YES),--yes) $(if $(APPROVED),--approved "$(APPROVED)") $(if $(BACKUP_STATE),--backup-state)
+	@$(PY) -m operations.summary $(S)
 
 outputs: engine ## kubeconfig and inventory of STACK (dev) as files in .local/outputs
 	@$(PY) -m operations.outputs $(S)

@@ -32,7 +32,8 @@ except (SpecError, transition.TransitionError) as error:
 except artifacts.ArtifactError as error:
     sys.exit(str(error))
 said, now = report.report(before, wanted, verdict), datetime.now(UTC)
-pulumi.info(terminal.as_text(said, now=now))
+if "KUBE_HA_PLAN_SHOWN" not in os.environ:
+    pulumi.info(terminal.as_text(said, now=now))
 for path, warning in report.warnings(said, now):
     pulumi.warn(f"{path}: {warning}")
 

@@ -66,7 +66,7 @@ main() {
   source .env
   release_dead_lock
   pulumi stack select --create dev --non-interactive >/dev/null
-  pulumi up --stack dev --yes --skip-preview --non-interactive
+  .venv/bin/python -m operations.up dev --yes
   (umask 077 && pulumi stack output kubeconfig --show-secrets --stack dev >.local/kubeconfig)
   printf '\nCluster dev is up after %d s:\n\n' "$((SECONDS - started))"
   kubectl get nodes -o wide

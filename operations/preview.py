@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from operations.engine import stack
-from operations.engine.engine import Engine, StackError
+from operations.engine.engine import PLAN_SHOWN, Engine, StackError
 from operations.engine.preview_files import Report
 from stacks import __main__ as in_words
 from stacks.config import stack_file
@@ -80,6 +80,14 @@ def make(
         return _with_diff(told, engine) if told.words_good else told
     except StackError as error:
         return told.with_preview("", problems=f"ERROR {error}\n", good=False)
+
+
+def plan(engine: Engine) -> str:
+    """The change plan for a terminal, compared with what is applied. Raises StackError."""
+    told = _in_words(engine.stack, (), _applied(engine))
+    if not told.words_good:
+        raise StackError(told.words)
+    return told.terminal
 
 
 def _applied(engine: Engine) -> str | None:
@@ -214,7 +222,8 @@ def _asked(engine: Engine, *words: str) -> tuple[subprocess.CompletedProcess[str
             # A link to the state of a bucket is signed: whoever reads it can fetch the state.
             "--suppress-permalink=true",
             f"--event-log={log}",
-            extra={"PULUMI_DEBUG_COMMANDS": "true"},  # else it does not know --event-log
+            # Without the first it does not know --event-log.
+            extra={"PULUMI_DEBUG_COMMANDS": "true", **PLAN_SHOWN},
         )
         return done, _steps(log)
 

@@ -19,8 +19,8 @@ from cryptography.fernet import InvalidToken
 from operations.engine import sealing
 from operations.engine.engine import Engine, StackError
 
-_FOLDER = Path(".local/backups")
-_KEY = "KUBE_HA_STATE_KEY"
+FOLDER = Path(".local/backups")
+KEY = "KUBE_HA_STATE_KEY"
 _SEALED = ".sealed"
 _OURS = "secrets_providers"  # of a deployment: what encrypts its secrets
 
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("stack", help="name of the stack, as prod for Pulumi.prod.yaml")
-    parser.add_argument("--to", type=Path, help=f"folder; default: {_FOLDER}/STACK")
+    parser.add_argument("--to", type=Path, help=f"folder; default: {FOLDER}/STACK")
     parser.add_argument("--open", type=Path, metavar="FILE", help="a sealed state")
     given = parser.parse_args(arguments)
     engine = Engine(given.stack)
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
         if given.open:
             print(opened(engine, given.open))
         else:
-            print(sealed(engine, given.to or _FOLDER / given.stack))
+            print(sealed(engine, given.to or FOLDER / given.stack))
     except StackError as error:
         sys.stderr.write(f"ERROR {error}\n")
         return 1
@@ -50,9 +50,9 @@ def main(arguments: list[str]) -> int:
 
 def sealed(engine: Engine, folder: Path) -> Path:
     """The state as it is now, in `folder`. Raises StackError."""
-    seal = sealing.key(_KEY)  # before secrets are asked for
+    seal = sealing.key(KEY)  # before secrets are asked for
     state = engine.state(clear=True)
-    if not _resources(state):
+    if not has_resources(state):
         raise StackError(
             f"stack {engine.stack} has no resources: there is nothing to keep\n"
             f"  do: make up STACK={engine.stack}"
@@ -61,20 +61,25 @@ def sealed(engine: Engine, folder: Path) -> Path:
     return sealing.put(folder / name, seal.encrypt(json.dumps(state).encode()))
 
 
+def has_resources(state: dict[str, dict[str, object]]) -> bool:
+    """An empty stack has a deployment all the same, and one that is not there has no state."""
+    return bool(state) and bool(state["deployment"].get("resources"))
+
+
 def opened(engine: Engine, file: Path) -> Path:
     """What `file` holds, beside it, ready for `pulumi stack import`. Raises StackError."""
     try:
-        text = sealing.key(_KEY).decrypt(file.read_bytes())
+        text = sealing.key(KEY).decrypt(file.read_bytes())
     except OSError as error:
         raise StackError(f"{file} cannot be read: {error.strerror}") from None
     except InvalidToken:
         raise StackError(
-            f"{file} does not open: it was sealed with another {_KEY}, or is damaged\n"
+            f"{file} does not open: it was sealed with another {KEY}, or is damaged\n"
             "  do: take the key that was set when it was made, or another file"
         ) from None
     state = json.loads(text)
     now = engine.state(clear=False)
-    if _resources(now):
+    if has_resources(now):
         raise StackError(
             f"stack {engine.stack} has a state of its own, which an import would replace\n"
             "  do: name a backend that has lost it (PULUMI_BACKEND_URL), or move that stack away: "
@@ -84,11 +89,6 @@ def opened(engine: Engine, file: Path) -> Path:
         state["deployment"][_OURS] = now["deployment"][_OURS]
     plain = file.with_name(file.name.removesuffix(_SEALED) + ".json")
     return sealing.put(plain, json.dumps(state).encode())
-
-
-def _resources(state: dict[str, dict[str, object]]) -> bool:
-    """An empty stack has a deployment all the same, and one that is not there has no state."""
-    return bool(state) and bool(state["deployment"].get("resources"))
 
 
 if __name__ == "__main__":

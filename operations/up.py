@@ -1,4 +1,7 @@
-"""`python -m operations.up STACK`: apply a stack, and only the approved plan where one is given."""
+"""`python -m operations.up STACK`: show the plan, ask, apply it.
+
+With `--approved` only what that preview showed is applied, with `--yes` whatever the config says.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ import re
 import sys
 from pathlib import Path
 
-from operations import preview
+from operations import preview, question, sealed_state
 from operations.engine import stack
-from operations.engine.engine import Engine, StackError
+from operations.engine.engine import PLAN_SHOWN, Engine, StackError
 from operations.engine.preview_files import Report
 from stacks.cluster import rollout
 from stacks.cluster.plan import Plan
@@ -18,30 +21,70 @@ from stacks.cluster.plan import Plan
 # A gate that is gone runs nothing.
 _GONE = re.compile(r"delete  (?!.*-wave-[0-9]+$)")
 
+# The outputs of a cluster are two screens; operations/summary.py prints what a person needs.
+_OPTIONS = ("--yes", "--skip-preview", "--suppress-permalink=true", "--suppress-outputs")
+
 
 def main(arguments: list[str]) -> int:
-    """Become the engine's `up`; exit code 1 when that is refused."""
+    """Show the plan, ask, become the engine's `up`; exit code 1 when it is not applied."""
+    given = _parsed(arguments)
+    try:
+        engine = Engine(given.stack)
+        wanted = stack.plan_of(given.stack)
+        if not given.yes and given.approved is None:
+            question.see_terminal(given.stack)
+        engine.keep_state(local=wanted.local)
+        is_new = _is_new(engine)
+        at_risk = not wanted.local and question.warn_of_state(engine)
+        seals, steps = given.backup_state, None
+        if given.approved is not None:
+            steps = _checked(engine, _approved(given.approved))
+        elif given.yes:
+            print(preview.plan(engine), flush=True)
+        else:
+            agreed = question.agreed(engine)
+            if agreed is None:
+                return 0
+            seals = seals or (at_risk and not is_new and question.wants_copy())
+            steps = _checked(engine, agreed)
+        if is_new:
+            _make_stack(engine)
+        elif seals:
+            _seal(engine)
+        engine.become("up", *_OPTIONS, *_on_failures(engine, wanted, steps), extra=PLAN_SHOWN)
+    except StackError as error:
+        sys.stderr.write(f"ERROR {error}\n")
+    return 1
+
+
+def _parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m operations.up", description=__doc__)
     parser.add_argument("stack", help="name of the stack, as prod for Pulumi.prod.yaml")
-    parser.add_argument(
+    way = parser.add_mutually_exclusive_group()
+    way.add_argument("--yes", action="store_true", help="apply without a question")
+    way.add_argument(
         "--approved",
         type=Path,
         metavar="FOLDER",
         help="report of the preview that was approved: anything else is not applied",
     )
-    given = parser.parse_args(arguments)
-    try:
-        engine = Engine(given.stack)
-        wanted = stack.plan_of(given.stack)
-        engine.keep_state(local=wanted.local)
-        _find_stack(engine)
-        if given.approved is not None:
-            check(_approved(given.approved), preview.make(given.stack))
-        words = ["--yes", "--skip-preview", "--suppress-permalink=true"]
-        engine.become("up", *words, *_on_failures(engine, wanted))
-    except StackError as error:
-        sys.stderr.write(f"ERROR {error}\n")
-    return 1
+    parser.add_argument(
+        "--backup-state", action="store_true", help="seal a copy of the state before the update"
+    )
+    return parser.parse_args(arguments)
+
+
+def _checked(engine: Engine, approved: Report) -> tuple[str, ...]:
+    """Steps of the preview that still is what was approved. Raises StackError."""
+    check(approved, preview.make(engine.stack))
+    return approved.steps
+
+
+def _seal(engine: Engine) -> None:
+    """Keep the state as it is before the update; of an empty one there is nothing to keep."""
+    if sealed_state.has_resources(engine.state(clear=False)):
+        folder = sealed_state.FOLDER / engine.stack
+        print(f"state sealed: {sealed_state.sealed(engine, folder)}", flush=True)
 
 
 def check(approved: Report, now: Report) -> None:
@@ -59,15 +102,17 @@ def check(approved: Report, now: Report) -> None:
     )
 
 
-def _on_failures(engine: Engine, wanted: Plan) -> list[str]:
+def _on_failures(engine: Engine, wanted: Plan, steps: tuple[str, ...] | None) -> list[str]:
     """The engine's option to go on when a node fails, where the failure budget allows any.
 
     Then it would also delete what leaves, though the remaining nodes have not let it go: an update
-    that deletes something ends at its first failure. Raises StackError.
+    that deletes something ends at its first failure. `steps` of the update; None: the engine is
+    asked. Raises StackError.
     """
     if not rollout.budget(wanted):
         return []
-    leaving = [step for step in preview.steps(engine) if _GONE.match(step)]
+    found = preview.steps(engine) if steps is None else steps
+    leaving = [step for step in found if _GONE.match(step)]
     if leaving:
         text = "something leaves in this update, so its first failure ends it, whatever the budget"
         print(f"{text}: {leaving[0].split()[-1]}", flush=True)
@@ -94,20 +139,24 @@ def _approved(folder: Path) -> Report:
     )
 
 
-def _find_stack(engine: Engine) -> None:
-    """See that the backend has the stack. In this checkout's own it is made.
+def _is_new(engine: Engine) -> bool:
+    """Whether the stack is still to be made, which is done in this checkout's own backend alone.
 
-    Elsewhere only by a person: in a bucket that is empty because its URL has a slip, a new stack
-    would make a second cluster's keys.
+    Elsewhere by a person: in a bucket that is empty because its URL has a slip, a new stack would
+    make a second cluster's keys. Raises StackError.
     """
     if engine.knows_stack():
-        return
+        return False
     if not engine.own_backend:
         raise StackError(
             f"{engine.backend} has no stack {engine.stack}\n"
             f"  do: see that this is the right backend; for a new cluster, once and by hand: "
             f"pulumi stack init {engine.stack} (docs/operate/ci.md)"
         )
+    return True
+
+
+def _make_stack(engine: Engine) -> None:
     done = engine.run("stack", "select", "--create")
     if done.returncode:
         raise StackError(f"stack {engine.stack} cannot be made: {done.stderr.strip()}")

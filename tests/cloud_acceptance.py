@@ -8,6 +8,7 @@ ends it; `--from N` continues there. What is checked is what the lab checks: the
 from __future__ import annotations
 
 import argparse
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -160,7 +161,11 @@ def _words(what: str, stack: str) -> str:
         return f"pulumi preview --expect-no-changes --stack {stack}"
     if what == _DESTROY:
         return f"pulumi destroy --yes --stack {stack}"
-    return f"make {what} STACK={stack}"
+    return shlex.join(_make(what, stack))
+
+
+def _make(what: str, stack: str) -> list[str]:
+    return ["make", what, f"STACK={stack}", *(["YES=1"] if what == "up" else [])]
 
 
 def _done(what: str, stack: str, raw: Mapping[str, object]) -> bool:
@@ -172,8 +177,7 @@ def _done(what: str, stack: str, raw: Mapping[str, object]) -> bool:
         return _engine(stack, "preview", "--expect-no-changes")
     if what == _DESTROY:
         return _engine(stack, "destroy", "--yes", "--skip-preview")
-    command = ["make", what, f"STACK={stack}"]
-    return subprocess.run(command, check=False).returncode == 0
+    return subprocess.run(_make(what, stack), check=False).returncode == 0
 
 
 def _engine(stack: str, *words: str) -> bool:

@@ -14,6 +14,9 @@ _ENVIRONMENT = Path(".env")
 _LOCAL = Path(".local")  # where `make engine` puts program and plugins
 _NO_STACK = "no stack named"  # the engine's words; its exit codes tell no reasons
 
+# The program does not print the plan of an update that was shown already.
+PLAN_SHOWN = {"KUBE_HA_PLAN_SHOWN": "1"}
+
 
 class StackError(Exception):
     """Why an operation cannot start; the text says what to do."""
@@ -36,6 +39,17 @@ class Engine:
     def backend(self) -> str:
         """Its URL, for a person."""
         return self.environment.get("PULUMI_BACKEND_URL") or "https://api.pulumi.com"
+
+    def kept_here(self) -> dict[str, Path]:
+        """Which of state and passphrase are in this checkout alone, with their places."""
+        scheme, _, state = self.backend.partition("?")[0].partition("://")
+        found = {
+            "state": state if scheme == "file" else "",
+            "passphrase": self.environment.get("PULUMI_CONFIG_PASSPHRASE_FILE", ""),
+        }
+        here = Path.cwd().resolve()
+        places = {what: Path(text).expanduser().resolve() for what, text in found.items() if text}
+        return {what: path for what, path in places.items() if path.is_relative_to(here)}
 
     def outputs(self) -> dict[str, object]:
         """Outputs of the stack, secrets readable; empty when it has none. Raises StackError."""
@@ -107,14 +121,14 @@ class Engine:
             check=False,
         )
 
-    def become(self, *words: str) -> None:
+    def become(self, *words: str, extra: Mapping[str, str]) -> None:
         """Let the engine take the place of this process. Raises StackError.
 
         So it gets every signal itself: a parent that is interrupted would kill it within the
         second, and with it what it knows of commands that run.
         """
         command = self._command(words)
-        os.execve(command[0], command, self.environment)  # noqa: S606 (no shell is meant)
+        os.execve(command[0], command, {**self.environment, **extra})  # noqa: S606 (no shell is meant)
 
     def _ask(self, *words: str) -> object:
         """What `pulumi stack` answers; None without an engine or a stack of that name."""

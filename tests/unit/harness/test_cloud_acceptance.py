@@ -64,7 +64,7 @@ def test_nothing_is_done_without_the_word_for_it(
     monkeypatch.chdir(tmp_path)
     assert cloud_acceptance.main(["gcp", "--project", "my-project-9"]) == 0
     said = capsys.readouterr().out
-    assert " 2. make it\n      make up STACK=acceptance-gcp\n" in said
+    assert " 2. make it\n      make up STACK=acceptance-gcp YES=1\n" in said
     assert "Nothing was done." in said
     assert "make tunnel" not in said
     assert [path.name for path in tmp_path.iterdir()] == ["examples"]
