@@ -1,7 +1,8 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 S = $(or $(STACK),dev)
-.PHONY: help setup python engine dev plan preview up outputs seal unseal stacks status drift cis verify backup restore defrag wipe preflight tunnel cloud-acceptance bundle clean fmt check test fuzz e2e stories evidence bench
+# Every target that `make help` lists; none is a file.
+.PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*\#\# .*/\1/p' Makefile)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +64,9 @@ wipe: engine ## remove everything of kube-ha from NODE, an adopted machine that 
 
 defrag: engine ## etcd of STACK gives back the disk that is free inside, member by member, the leader last; ends an alarm NOSPACE
 	@bash ci/ssh-key.sh $(PY) -m operations.defrag $(S)
+
+hostkeys: python ## SSH host keys that the machines of STACK show, as lines for its file, with fingerprints to compare; changes nothing
+	@bash ci/ssh-key.sh $(PY) -m operations.hostkeys $(S)
 
 preflight: python ## look at every machine of STACK (dev) and list all its problems; changes nothing
 	@bash ci/ssh-key.sh $(PY) -m operations.preflight $(S)

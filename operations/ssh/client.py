@@ -20,6 +20,7 @@ _HANDSHAKE_S = 60  # beyond a phase's own limit: bastion and machine, keys, an a
 _MOST = 8 * 2**20  # characters of an answer; a probe of a thousand nodes has about 200,000
 _CONTROL = re.compile(r"[^\n\t -~]")
 _COMMAND = re.compile(r"^([ \t]*)::|##\[", re.MULTILINE)
+_MACHINE, _KNOWN = "machine", "known_hosts"
 _UNREACHABLE = 255  # ssh's own exit code; the phases end with others
 
 
@@ -99,13 +100,13 @@ def run(target: Target, phase: str, values: Mapping[str, str], *, limit_s: int) 
     with tempfile.TemporaryDirectory(prefix="kube-ha-") as folder:
         asked_at_s = time.time()
         command = [*client(target, Path(folder)), f"timeout {limit_s} {shell}"]
-        status, said = _ended(command, text, limit_s=limit_s + _HANDSHAKE_S)
+        status, said = ended(command, text, limit_s=limit_s + _HANDSHAKE_S)
     return Answer(
         status=status, text=said.strip(), asked_at_s=asked_at_s, took_s=time.time() - asked_at_s
     )
 
 
-def _ended(command: list[str], text: str, *, limit_s: int) -> tuple[int, str]:
+def ended(command: list[str], text: str, *, limit_s: int) -> tuple[int, str]:
     """Exit code and output of the SSH client; a machine may hang at any point of the handshake."""
     try:
         done = subprocess.run(
@@ -135,7 +136,7 @@ def plain(text: str) -> str:
 
 def client(target: Target, folder: Path) -> list[str]:
     """The SSH client's command, by way of the bastion. Keys are in `folder` for its one use."""
-    words = _words(target.hop, folder / "machine")
+    words = _words(target.hop, folder / _MACHINE)
     if target.bastion:
         through = _words(target.bastion, folder / "bastion")
         # The client splits this by a shell: none of the words holds a blank (user, address and
@@ -145,9 +146,14 @@ def client(target: Target, folder: Path) -> list[str]:
     return [*words, "--", target.hop.address]
 
 
+def known_hosts(folder: Path) -> Path:
+    """Where the command of `client` keeps the machine's host key."""
+    return folder / _MACHINE / _KNOWN
+
+
 def _words(hop: Hop, files: Path) -> list[str]:
     files.mkdir()
-    known = files / "known_hosts"
+    known = files / _KNOWN
     where = hop.address if hop.port == 22 else f"[{hop.address}]:{hop.port}"
     known.write_text(f"{where} {hop.host_key}\n" if hop.host_key else "")
     options = {

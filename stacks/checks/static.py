@@ -90,7 +90,7 @@ def _host_keys(spec: Spec, places: Iterable[Place]) -> list[Problem]:
         keys["machines.ssh.bastion.hostKey"] = spec.machines.ssh.bastion.host_key
     text = (
         "an RSA key is asked for with SHA-1 (ssh-rsa), which OpenSSH 8.8 and newer refuses; "
-        "write the machine's ECDSA or Ed25519 key: `ssh-keyscan -t ecdsa,ed25519 ADDRESS`"
+        "write the machine's ECDSA or Ed25519 key, as `make hostkeys` shows it"
     )
     return [Problem(path, text) for path, key in keys.items() if key and key.startswith("ssh-rsa ")]
 

@@ -75,7 +75,7 @@ def _node(spec: Spec, place: Place) -> Node:
         address=place.address,
         arch=pool.arch,
         zone=place.zone,
-        ssh=_ssh(spec.machines.ssh, place.host) if place.host is not None else None,
+        ssh=way(spec.machines.ssh, place.host) if place.host is not None else None,
         labels=(),
         taints=_taints(pool, exception.taints if exception else ()),
         state=place.state,
@@ -91,7 +91,8 @@ def _taints(pool: PoolSpec, own: tuple[TaintSpec, ...]) -> tuple[TaintSpec, ...]
     return tuple(merged[mark] for mark in sorted(merged))
 
 
-def _ssh(ssh: SshSpec, host: HostSpec) -> Ssh:
+def way(ssh: SshSpec, host: HostSpec) -> Ssh:
+    """How a machine that is listed is reached."""
     return Ssh(
         user=host.user or ssh.user,
         port=host.port or ssh.port,

@@ -205,7 +205,7 @@ def host_key(text: str) -> str:
     if len(parts) < 2 or parts[0] not in KEY_TYPES:
         raise ValueError(
             f"{short(text)} is not an OpenSSH public key; write 'ecdsa-sha2-nistp256 AAAA...', "
-            "as `ssh-keyscan -t ecdsa ADDRESS` shows it, compared with the machine's console"
+            "as `make hostkeys` shows it, compared with the machine's console"
         )
     try:
         blob = base64.b64decode(parts[1], validate=True)

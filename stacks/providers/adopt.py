@@ -19,8 +19,8 @@ MAKER = "their owner"
 PLACE = "at their owner's"
 FIXED: Mapping[str, str] = {}
 _NO_HOST_KEY = (
-    "is missing; run `ssh-keyscan -t ecdsa {}`, compare it with the machine's console, and write "
-    "it here (or, unprotected, set machines.ssh.insecureIgnoreHostKey: true)"
+    "is missing; `make hostkeys STACK=...` prints that of {}: compare it with the machine's "
+    "console and write it here (or, unprotected, set machines.ssh.insecureIgnoreHostKey: true)"
 )
 
 

@@ -32,7 +32,7 @@ CONFIGS = [
         ("machines.lab", "is for provider lab; leave it out"),
         ("machines.onRelease", "\"burn\" is not one of 'wipe', 'keep'"),
         ("pools.worker.count", "is for machines that are made; adopted machines are in hosts"),
-        ("pools.worker.hosts[0].hostKey", "is missing; run `ssh-keyscan -t ecdsa 192.0.2.101`, compare it with the machine's console, and write it here (or, unprotected, set machines.ssh.insecureIgnoreHostKey: true)"),
+        ("pools.worker.hosts[0].hostKey", "is missing; `make hostkeys STACK=...` prints that of 192.0.2.101: compare it with the machine's console and write it here (or, unprotected, set machines.ssh.insecureIgnoreHostKey: true)"),
     ]),
     (lab({"nodes/worker-9": {"state": "lost"}, "nodes/worker-1": {"state": "dead", "generation": 0}, "machines.onRelease": "wipe"}), [
         ("machines.onRelease", "is for provider adopt; machines of the lab are deleted"),
