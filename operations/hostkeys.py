@@ -115,7 +115,7 @@ def _servers(spec: Spec) -> Iterator[Server]:
             continue
         # Nobody logs in to it, so its own key file may be missing still; the bastion's may not.
         way = resolve.way(spec.machines.ssh, place.host)
-        target = client.of_config(replace(way, private_key_file=None), place.address)
+        target = client.of_config(replace(way, private_key_file=None))
         if target.bastion and bastion is None:
             bastion = target.bastion
             path = "machines.ssh.bastion"

@@ -76,6 +76,7 @@ def _machine(found: Stack, name: str) -> Released:
 def _target(found: Stack, name: str, there: Released) -> client.Target:
     ssh = found.plan.spec.machines.ssh
     with_key = Ssh(
+        address=there.ssh_address or there.address,
         user=there.user,
         port=there.port,
         host_key=there.host_key,
@@ -84,7 +85,7 @@ def _target(found: Stack, name: str, there: Released) -> client.Target:
         bastion=next((node.ssh.bastion for node in found.plan.nodes if node.ssh), None),
     )
     try:
-        return client.of_config(with_key, there.address)
+        return client.of_config(with_key)
     except OSError as error:
         raise StackError(f"machines.ssh: the key for {name} cannot be read: {error}") from None
 

@@ -42,7 +42,7 @@ class Adopted:
         return Machine(
             node=node,
             connection=remote.ConnectionArgs(
-                host=node.address,
+                host=ssh.address,
                 port=ssh.port,
                 user=ssh.user,
                 private_key=_key(ssh.private_key_file),

@@ -141,7 +141,7 @@ def _of_config(node: Node, wanted: Plan) -> Target:
     if node.ssh is None:
         raise StackError(f"{node.name} has no connection in the config")
     try:
-        return client.of_config(node.ssh, node.address)
+        return client.of_config(node.ssh)
     except OSError as error:
         raise StackError(f"machines.ssh: key file cannot be read: {error}") from None
 

@@ -61,10 +61,10 @@ class Answer:
         return self.text.splitlines()[-1] if self.text else "no answer"
 
 
-def of_config(ssh: Ssh, address: str) -> Target:
+def of_config(ssh: Ssh) -> Target:
     """The target of an adopted machine. Raises OSError when a key file cannot be read."""
     hop = Hop(
-        address=address,
+        address=ssh.address,
         port=ssh.port,
         user=ssh.user,
         host_key=ssh.host_key,

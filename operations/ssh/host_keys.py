@@ -38,5 +38,5 @@ def shown(target: Target, *, first: str = "") -> tuple[str | None, str]:
         own = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
         _, said = client.ended([words[0], *own, *words[1:], "true"], "", limit_s=_LIMIT_S)
         known = client.known_hosts(Path(folder)).read_text().split()
-    last = said.strip().splitlines()[-1:]
-    return " ".join(known[1:3]) or None, *(last or ["no answer"])
+    lines = said.strip().splitlines()
+    return " ".join(known[1:3]) or None, lines[-1] if lines else "no answer"

@@ -106,7 +106,9 @@ def bastion_problems(spec: Spec) -> Iterator[Problem]:
     """A jump host that is a node goes away with it, and takes the way to all others along."""
     bastion = spec.machines.ssh.bastion
     for place in inventory.places(spec):
-        if bastion is not None and place.host is not None and place.address == bastion.address:
+        if bastion is None or place.host is None:
+            continue
+        if bastion.address in (place.address, place.host.ssh_address):
             text = (
                 f"{bastion.address} is {place.name}: when that is wiped, rebooted or lost, nobody "
                 "reaches the others; name a machine that is not a node"

@@ -28,6 +28,7 @@ class Bastion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ssh:
+    address: str  # or name; the cluster knows the machine by Node.address alone
     user: str
     port: int
     host_key: str | None  # OpenSSH public key; None: not pinned, by the user's explicit word

@@ -94,6 +94,7 @@ def _taints(pool: PoolSpec, own: tuple[TaintSpec, ...]) -> tuple[TaintSpec, ...]
 def way(ssh: SshSpec, host: HostSpec) -> Ssh:
     """How a machine that is listed is reached."""
     return Ssh(
+        address=host.ssh_address or host.address,
         user=host.user or ssh.user,
         port=host.port or ssh.port,
         host_key=host.host_key,

@@ -12,6 +12,7 @@ from stacks.config.fields import (
     Arch,
     DnsLabel,
     Effect,
+    Host,
     HostKey,
     InstanceType,
     Ipv4,
@@ -34,7 +35,12 @@ class TaintSpec(Section):
 
 class HostSpec(Section):
     name: DnsLabel = Field(description="name of the machine in cluster and stack, stable for life")
-    address: Ipv4 = Field(description="address by which you and the other nodes reach it")
+    address: Ipv4 = Field(
+        description="address by which the other nodes reach it, and you where sshAddress is missing"
+    )
+    ssh_address: Host | None = Field(
+        None, description="address or name by which you reach it over SSH; default: address"
+    )
     user: User | None = Field(None, description="login name; default: machines.ssh.user")
     port: Port | None = Field(None, description="SSH port; default: machines.ssh.port")
     host_key: HostKey | None = Field(None, description="its public host key, 'type base64'")

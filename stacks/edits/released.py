@@ -15,6 +15,7 @@ class Released:
     user: str
     port: int  # of SSH
     host_key: str | None  # OpenSSH public key; None: not pinned, by the user's explicit word
+    ssh_address: str | None = None  # or name; None: the same
 
 
 def after(then: Plan | None, known: Mapping[str, Released], plan: Plan) -> dict[str, Released]:
@@ -59,6 +60,7 @@ def of(nodes: Iterable[Node]) -> dict[str, Released]:
             user=node.ssh.user,
             port=node.ssh.port,
             host_key=node.ssh.host_key,
+            ssh_address=None if node.ssh.address == node.address else node.ssh.address,
         )
         for node in nodes
         if node.ssh is not None
@@ -67,7 +69,14 @@ def of(nodes: Iterable[Node]) -> dict[str, Released]:
 
 def dumped(found: Mapping[str, Released]) -> dict[str, object]:
     """Plain JSON values, read back by `read`."""
-    return {name: asdict(machine) for name, machine in found.items()}
+    return {name: _dumped(machine) for name, machine in found.items()}
+
+
+def _dumped(machine: Released) -> dict[str, object]:
+    held = asdict(machine)
+    if machine.ssh_address is None:
+        del held["ssh_address"]  # as versions before wrote it
+    return held
 
 
 def read(found: object) -> dict[str, Released]:
@@ -81,5 +90,12 @@ def read(found: object) -> dict[str, Released]:
                 "port": int(port),
                 "host_key": str() | None as key,
             }:
-                out[str(name)] = Released(address=address, user=user, port=port, host_key=key)
+                way = entry.get("ssh_address")
+                out[str(name)] = Released(
+                    address=address,
+                    user=user,
+                    port=port,
+                    host_key=key,
+                    ssh_address=way if isinstance(way, str) else None,
+                )
     return out

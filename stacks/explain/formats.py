@@ -87,7 +87,10 @@ def size(plan: Plan) -> str:
 
 
 def _row(node: Node) -> tuple[str, ...]:
-    access = f"{node.ssh.user}@{node.address}:{node.ssh.port}" if node.ssh else node.address
+    ssh = node.ssh
+    access = f"{ssh.user}@{ssh.address}:{ssh.port}" if ssh else node.address
+    if ssh and ssh.address != node.address:
+        access = f"{node.address} ({access})"
     extra = [f"{key}={value}" for key, value in node.labels]
     if node.zone and not node.zone_label:
         extra.append(f"zone={node.zone}")  # no Kubernetes node has it as a label

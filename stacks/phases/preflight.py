@@ -62,12 +62,12 @@ def _peers(plan: Plan, node: Node, settled: Collection[str]) -> tuple[list[str],
     there = [f"{other.address}:{port}" for other, port in doors if other.name in settled]
     if there:
         return there, len(there) // 2 + 1
-    others = {other.name: other for other in (*plan.masters, *plan.etcd)}
-    return [
-        f"{other.address}:{other.ssh.port if other.ssh else 22}"
-        for other in sorted(others.values(), key=lambda one: (one.pool, one.ordinal, one.name))
-        if other.name != node.name
-    ], 0
+    known = {other.name: other for other in (*plan.masters, *plan.etcd) if other.name != node.name}
+    others = sorted(known.values(), key=lambda one: (one.pool, one.ordinal, one.name))
+    peers = [f"{one.address}:{one.ssh.port if one.ssh else 22}" for one in others]
+    # Where SSH goes another way its server need not listen here: who refuses has been reached.
+    is_apart = any(one.ssh and one.ssh.address != one.address for one in others)
+    return peers, len(peers) if is_apart else 0
 
 
 def _ports(plan: Plan, node: Node) -> set[int]:

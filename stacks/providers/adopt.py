@@ -45,6 +45,7 @@ def problems(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
     for place in places:
         yield from _address(spec, place)
     yield from _ssh_ports(spec, places)
+    yield from _ssh_addresses(spec, places)
 
 
 def _login(spec: Spec) -> Iterator[Problem]:
@@ -89,4 +90,28 @@ def _ssh_ports(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
         if what is not None and path not in seen:
             seen.add(path)
             text = f"{port} belongs to {what} on {place.name}; let sshd listen on another port"
+            yield Problem(path, text)
+
+
+def _ssh_addresses(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
+    """One SSH server is one machine. Behind one address there may be many, each at its port."""
+    vip = spec.front_doors.vip
+    seen: dict[tuple[str, int], Place] = {}
+    # Those that say nothing come first: who names another's address is the one to correct.
+    for place in sorted(
+        places, key=lambda one: one.host is not None and bool(one.host.ssh_address)
+    ):
+        if place.host is None:
+            continue
+        own = place.host.ssh_address
+        where = own or place.address, place.host.port or spec.machines.ssh.port
+        first = seen.setdefault(where, place)
+        path = f"{place.path}.sshAddress"
+        if own and first is not place:
+            text = f"{own}, port {where[1]}, is the way to {first.name} ({first.path})"
+            yield Problem(path, f"{text}; each machine has its own address or port")
+        if own and (own == "localhost" or own.endswith(".localhost")):
+            yield Problem(path, f"{own} is whichever computer asks; name the machine's own")
+        if own and vip is not None and own == vip.address:
+            text = f"{own} is the VIP, which moves between machines; name an address that stays"
             yield Problem(path, text)

@@ -121,9 +121,10 @@ ROWS: dict[str, list[Row]] = {
         Row(edit=SEPARATE, touched=MASTERS | ETCD, named=GATE | {"master-1-etcd-absent"}),
         Row(before=SEPARATE, edit={}, touched=MASTERS | ETCD, named=GATE),
     ],
-    "change user, port or host key of machines": [
+    "change address, user, port or host key by which machines are reached": [
         Row(edit={"machines.ssh.user": "ops", "machines.ssh.port": 2222}, touched=ALL, given=True),
         Row(edit={"pools.worker.hosts.0.hostKey": host_key(900), "allow": ["host-key/worker-1"]}, touched=names("worker-1"), given=True),
+        Row(edit={"pools.worker.hosts.0.sshAddress": "worker-1.example.com"}, touched=names("worker-1"), given=True),
     ],
     "change a flag, the audit policy, feature gates, leader election; users of an identity provider (`oidc`); Pod Security Standards (`podSecurity`)": [
         Row(edit={"controlPlane.apiServerArgs": {"v": "4"}}, touched=MASTERS, named=GATE | {"master-1-master"}),

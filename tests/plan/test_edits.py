@@ -440,6 +440,28 @@ def test_another_ssh_user_runs_nothing_again_with_values_of_the_first_day(stacks
     assert all(name.endswith("-preflight") for name in keeping)
 
 
+def test_another_address_for_ssh_changes_connections_and_nothing_else(stacks: Stacks) -> None:
+    """The cluster knows a machine by its own address: no file, certificate or value holds the other one."""
+    before = adopted()
+    after = adopted({"pools.master.hosts.1.sshAddress": "master-2.example.com"})
+    run = stacks.settled(before)[0].up(after)
+    # Every edit ends with the proof of the whole cluster, which counts it as applied.
+    proof = {"prod-acceptance-attempt", "prod-nodes", "prod-gate"}
+    assert proof < {change.name for change in run.changes}
+    changed = [(c.before, c.after) for c in run.changes if c.name not in proof]
+    for old, new in changed:
+        assert old is not None
+        assert new is not None
+        keys = {*old.inputs, *new.inputs}
+        assert {key for key in keys if old.value(key) != new.value(key)} == {"connection"}
+        was, now = old.value("connection"), new.value("connection")
+        assert isinstance(was, dict)
+        assert isinstance(now, dict)
+        assert {**was, "host": "master-2.example.com"} == now
+    told = str([resource.inputs for resource in run.commands])
+    assert told.count("master-2.example.com") == told.count("'host': 'master-2.example.com'")
+
+
 def test_only_a_newborn_stack_may_found_an_etcd_cluster(stacks: Stacks) -> None:
     """Whoever is the first member later: on an emptied machine founding would make a second one."""
     three = adopted({"pools.master.hosts": [host("master", n) for n in (1, 2, 3)]})

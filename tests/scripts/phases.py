@@ -59,7 +59,7 @@ class Phases:
         ssh = self.plan.node(name).ssh
         if ssh is None:
             raise AssertionError(name)
-        return client.of_config(ssh, self.plan.node(name).address)
+        return client.of_config(ssh)
 
     def values(self, name: str) -> dict[str, str]:
         """The values of a preflight by hand."""

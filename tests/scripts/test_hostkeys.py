@@ -13,6 +13,7 @@ import asyncssh
 import pytest
 
 from operations import hostkeys
+from operations.engine.engine import StackError
 from operations.hostkeys import Server
 from operations.ssh import host_keys
 from operations.ssh.client import Hop, Target
@@ -193,8 +194,15 @@ def test_a_key_file_that_is_still_to_be_made_stops_nobody(written: Written) -> N
         len(hostkeys.servers(written(adopted({"machines.ssh": {"privateKeyFile": "none-yet"}}))))
         == 5
     )
-    with pytest.raises(hostkeys.StackError, match=r"key file cannot be read"):
+    with pytest.raises(StackError, match=r"key file cannot be read"):
         hostkeys.servers(written(adopted({"machines.ssh": ssh})))
+
+
+def test_machines_are_asked_at_their_address_for_ssh(written: Written) -> None:
+    found = hostkeys.servers(
+        written(adopted({"pools.master.hosts.0.sshAddress": "one.example.com"}))
+    )
+    assert [one.target.hop.address for one in found[:2]] == ["one.example.com", "192.0.2.12"]
 
 
 def test_who_is_never_dialled_is_not_asked(written: Written) -> None:
@@ -214,7 +222,7 @@ def test_who_is_never_dialled_is_not_asked(written: Written) -> None:
 def test_a_file_by_which_nobody_is_found_is_refused(
     written: Written, raw: dict[str, object], words: str
 ) -> None:
-    with pytest.raises(hostkeys.StackError, match=words):
+    with pytest.raises(StackError, match=words):
         hostkeys.servers(written(raw))
 
 

@@ -87,6 +87,22 @@ def test_it_is_wiped_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (values["NODE"], values["CLUSTER_ID"]) == ("worker-2", "c0ffee")
 
 
+def test_a_machine_that_left_is_reached_by_its_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Target] = []
+
+    def run(target: Target, *_: object, limit_s: int) -> Answer:
+        asked.append(target)
+        return Answer(status=0, text="machine is clean", asked_at_s=0)
+
+    monkeypatch.setattr(client, "run", run)
+    first = applied(adopted({"pools.worker.hosts.1.sshAddress": "worker-2.example.com"}))
+    kept = json.loads(json.dumps(memory.of(plan(load(adopted(ONE))), first)))
+    wipe.wipe(stack_of(adopted(ONE), kept), "worker-2")
+    assert asked[0].hop.address == "worker-2.example.com"
+    # A memory of machines without such an address is as it was.
+    assert "ssh_address" not in json.dumps(memory.of(plan(load(adopted(ONE))), applied(adopted())))
+
+
 @pytest.mark.parametrize("name", ["worker-1", "worker-9"])
 def test_nothing_else_is_wiped(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(client, "run", None)

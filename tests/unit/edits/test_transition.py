@@ -184,6 +184,16 @@ def test_user_and_port_of_a_machine_may_change() -> None:
     )
 
 
+@pytest.mark.parametrize("way", ["203.0.113.7", "worker-1.example.com"])
+def test_the_way_to_a_machine_may_change_both_ways_and_is_no_machine(way: str) -> None:
+    other = {"pools.worker.hosts.0.sshAddress": way}
+    assert refused(adopted(), adopted(other)) == []
+    assert refused(adopted(other), adopted()) == []
+    assert not set(memory.machines(planned(adopted(other)).nodes).values()) ^ set(
+        memory.machines(planned(adopted()).nodes).values()
+    )
+
+
 def test_without_a_success_to_remember_anything_goes() -> None:
     assert remembered(None) is None
     check(None, planned(lab()))

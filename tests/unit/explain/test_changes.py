@@ -199,6 +199,14 @@ def test_another_way_of_login_restarts_nothing() -> None:
     assert found == {"worker-1": ["way of login: commands run again by it, nothing restarts"]}
 
 
+def test_another_address_for_ssh_is_a_way_of_login_alone() -> None:
+    edit = adopted({"pools.master.hosts.1.sshAddress": "master-2.example.com"})
+    words = "way of login: commands run again by it, nothing restarts"
+    for before, after in ((adopted(), edit), (edit, adopted())):
+        (touched,) = said(before, after).items()
+        assert (touched[0], {*touched[1]}) == ("master-2", {words})
+
+
 def test_a_machine_given_back_keeps_its_data() -> None:
     found = said(adopted(), adopted({"pools.worker.hosts": [host("worker", 1)]}))
     assert (

@@ -83,3 +83,11 @@ def test_who_joins_a_cluster_that_lives_has_to_reach_most_of_its_masters(
     told = preflight.preflight(plan, node, artifacts.files(plan, "amd64"), settled=settled)
     assert " ".join(peer.partition(":")[2] for peer in told["PEERS"].split()) == peers
     assert told.get("PEERS_ENOUGH") == enough
+
+
+def test_where_ssh_goes_another_way_a_machine_that_refuses_it_has_been_reached() -> None:
+    apart = {"pools.master.hosts.0.sshAddress": "master-1.example.com"}
+    plan = planned(adopted(apart))
+    told = preflight.preflight(plan, plan.workers[0], artifacts.files(plan, "amd64"))
+    assert told["PEERS"] == "192.0.2.11:22 192.0.2.12:22 192.0.2.13:22"
+    assert told["PEERS_ENOUGH"] == "3"
