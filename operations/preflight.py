@@ -1,11 +1,15 @@
-"""`python -m operations.preflight STACK`: every problem of every machine; changes nothing."""
+"""`python -m operations.preflight STACK`: every problem of every machine; changes nothing.
+
+Each is looked at by itself, compared with the others, and tried from the others at the ports that
+they need.
+"""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +18,8 @@ from statistics import median
 from operations.engine import stack
 from operations.engine.engine import StackError
 from operations.engine.stack import Stack
+from operations.ports import matrix
+from operations.ports.matrix import Probe
 from operations.ssh import client
 from operations.ssh.client import Answer
 from stacks.cluster import artifacts
@@ -37,7 +43,11 @@ class Facts:
 
 def main(arguments: list[str]) -> int:
     """Print a table of all machines and the problems of each; exit code 1 when there is any."""
-    parser = argparse.ArgumentParser(prog="python -m operations.preflight", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m operations.preflight",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("stack", help="name of the stack, as prod for Pulumi.prod.yaml")
     try:
         found = stack.read(parser.parse_args(arguments).stack, applied=False)
@@ -45,11 +55,14 @@ def main(arguments: list[str]) -> int:
     except (StackError, ArtifactError) as error:
         sys.stderr.write(f"ERROR {error}\n")
         return 1
+    # Whoever tells nothing about itself cannot be asked for more.
+    closed = ports(found, {name for name, answer in answers.items() if facts(answer)})
     problems = {
-        node.name: [*of_answer(answers[node.name]), *between(node.name, answers)]
-        for node in found.plan.nodes
+        name: [*of_answer(answer), *between(name, answers), *closed.get(name, ())]
+        for name, answer in answers.items()
     }
     print(table(found.plan.nodes, problems))
+    print(f"ports were tried from {matrix.BOUND}")
     return 1 if any(problems.values()) else 0
 
 
@@ -71,6 +84,41 @@ def ask(found: Stack) -> dict[str, Answer]:
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return dict(zip([n.name for n in plan.nodes], pool.map(one, plan.nodes), strict=True))
+
+
+def ports(found: Stack, names: Collection[str]) -> dict[str, list[str]]:
+    """Problems of the ways between these machines, by the name of the one that is to be reached."""
+    out: dict[str, list[str]] = {}
+    for probes in matrix.batches(found.plan):
+        there = [one for one in probes if {one.source.name, one.target.name} <= {*names}]
+        answers = _proved(found, there)
+        reports = {name: matrix.read(answer.text) for name, answer in answers.items()}
+        untold = {
+            name: [_untested(answers[name])] for name, one in reports.items() if not one.ended
+        }
+        for name, problems in (*matrix.problems(there, reports).items(), *untold.items()):
+            # The control plane is in every batch.
+            out.setdefault(name, []).extend(p for p in problems if p not in out.get(name, ()))
+    return out
+
+
+def _proved(found: Stack, probes: Sequence[Probe]) -> dict[str, Answer]:
+    """What each machine of them told, all at the same time: one listens while others dial."""
+    nodes = {node.name: node for one in probes for node in (one.source, one.target)}
+    if not nodes:
+        return {}
+
+    def one(node: Node) -> Answer:
+        text = matrix.script(node, probes)
+        return client.send(found.targets[node.name], text, limit_s=_LIMIT_S)
+
+    with ThreadPoolExecutor(len(nodes)) as pool:
+        return dict(zip(nodes, pool.map(one, nodes.values()), strict=True))
+
+
+def _untested(answer: Answer) -> str:
+    way = "apt-get install -y perl-base where it is missing, then run this again"
+    return f"ports of it were not tested: {answer.last_line}\n    do: {way}"
 
 
 def of_answer(answer: Answer) -> list[str]:

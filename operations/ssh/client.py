@@ -89,13 +89,12 @@ def _key(path: str | None) -> str | None:
 
 def run(target: Target, phase: str, values: Mapping[str, str], *, limit_s: int) -> Answer:
     """Run a phase with these values; the scripts travel along, so none need to be there."""
-    text = "".join(
-        [
-            script.render(values),
-            scripts.whole(phase),
-            "\nmain </dev/null\n",
-        ]
-    )
+    text = "".join([script.render(values), scripts.whole(phase), "\nmain </dev/null\n"])
+    return send(target, text, limit_s=limit_s)
+
+
+def send(target: Target, text: str, *, limit_s: int) -> Answer:
+    """Run a bash script of this computer as root there."""
     shell = "bash -s" if target.hop.user == "root" else "sudo -n bash -s"
     with tempfile.TemporaryDirectory(prefix="kube-ha-") as folder:
         asked_at_s = time.time()

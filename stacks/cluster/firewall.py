@@ -15,6 +15,7 @@ from stacks.providers import registry
 from stacks.providers.cloud import api_clients, bastion_name
 from stacks.providers.site import Group, Rule
 
+SSH_PEERS = "ssh-peers"  # the rule that only the preflight of each update needs
 _SSH, _API = (22, 22), (ports.API_PORT, ports.API_PORT)
 
 
@@ -24,7 +25,7 @@ def groups(roles: Iterable[Role]) -> tuple[Group, ...]:
     found: list[Group] = ["machine"]
     if has & {"etcd", "master"}:
         found.append("control")
-    found += [role for role in ("etcd", "master") if role in has]
+    found += [role for role in ("etcd", "master", "loadbalancer") if role in has]
     if has & {"master", "worker"}:
         found.append("node")
     return tuple(found)
@@ -32,14 +33,15 @@ def groups(roles: Iterable[Role]) -> tuple[Group, ...]:
 
 def rules(plan: Plan) -> tuple[Rule, ...]:
     """Who may reach whom, sorted by name."""
-    found = [*_between_machines(plan), *_of_ssh(plan), *_of_clients(plan)]
+    found = [*between_machines(plan), *_of_ssh(plan), *_of_clients(plan)]
     cloud = registry.cloud(plan.spec)
     if cloud and (asked := cloud.HEALTH_CHECKS.get(plan.balancer)):
         found.append(Rule(name="api-health", protocol="tcp", ports=_API, to="master", ranges=asked))
     return tuple(sorted(found, key=lambda rule: rule.name))
 
 
-def _between_machines(plan: Plan) -> Iterator[Rule]:
+def between_machines(plan: Plan) -> Iterator[Rule]:
+    """Of machines of the cluster alone, whoever made them; `make preflight` proves these."""
     etcd, client = (ports.ETCD_CLIENT_PORT, ports.ETCD_PEER_PORT), (ports.ETCD_CLIENT_PORT,) * 2
     node_ports = _node_ports(plan.spec)
     yield Rule(name="etcd", protocol="tcp", ports=etcd, to="etcd", groups=("etcd", "master"))
@@ -49,12 +51,27 @@ def _between_machines(plan: Plan) -> Iterator[Rule]:
     yield Rule(name="node-ports-udp", protocol="udp", ports=node_ports, to="node", groups=("node",))
     yield Rule(name="icmp", protocol="icmp", ports=None, to="machine", groups=("machine",))
     # Each machine's preflight sees whether it reaches masters and members, by this port.
-    yield Rule(name="ssh-peers", protocol="tcp", ports=_SSH, to="control", groups=("machine",))
+    yield Rule(name=SSH_PEERS, protocol="tcp", ports=_SSH, to="control", groups=("machine",))
     for one in networks.of(plan.spec).TUNNELS:
         span = (one.port, one.port)
         yield Rule(name=one.name, protocol=one.protocol, ports=span, to="node", groups=("node",))
     if plan.spec.front_doors.etcd is not None:
         yield Rule(name="etcd-door", protocol="tcp", ports=client, to="etcd", groups=("node",))
+    yield from _of_vip(plan)
+
+
+def _of_vip(plan: Plan) -> Iterator[Rule]:
+    """In no cloud: there is no VIP, and so no load balancers."""
+    ingress = plan.spec.front_doors.ingress
+    if plan.load_balancers:
+        of: tuple[Group, ...] = ("loadbalancer",)
+        yield Rule(name="api-vip", protocol="tcp", ports=_API, to="master", groups=of)
+        if ingress is not None:
+            span = (ingress.node_port,) * 2
+            yield Rule(name="ingress", protocol="tcp", ports=span, to="node", groups=of)
+    if plan.holders:
+        holder: Group = "loadbalancer" if plan.load_balancers else "master"
+        yield Rule(name="vrrp", protocol="vrrp", ports=None, to=holder, groups=(holder,))
 
 
 def _of_ssh(plan: Plan) -> Iterator[Rule]:

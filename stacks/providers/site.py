@@ -9,7 +9,9 @@ from stacks.config.front_doors import DnsZoneSpec
 from stacks.config.spec import Spec
 
 Balancer = Literal["none", "internal", "external"]
-Group = Literal["machine", "control", "etcd", "master", "node", "bastion"]  # of machines
+Group = Literal[  # of machines
+    "machine", "control", "etcd", "master", "node", "loadbalancer", "bastion"
+]
 Kind = Literal["network", "firewall", "load balancer", "account", "bastion", "machines", "DNS zone"]
 Part = tuple[str, Kind, object]  # name behind the cluster's, kind, what it is made of
 
@@ -19,7 +21,7 @@ class Rule:
     """Connections that are let in. Everything else that comes from elsewhere is not."""
 
     name: str  # unique, stable
-    protocol: Literal["tcp", "udp", "icmp"]
+    protocol: Literal["tcp", "udp", "icmp", "vrrp"]
     ports: tuple[int, int] | None  # first and last; None: the protocol has none
     to: Group
     groups: tuple[Group, ...] = ()  # of whom
