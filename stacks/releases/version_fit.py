@@ -18,9 +18,9 @@ names for that Kubernetes: etcd, containerd and CNI plugins are that or newer, e
 minor; the others are that very version. A test compares them. For runc and flannel no document
 names one.
 
-Another etcd fits from the least that kubeadm accepts as an external one (`takes` in the lock, in the
-same document) up to the minor version of the set. Another containerd fits within the minor version of
-the set, whose config file it reads.
+Another etcd fits from the least that kubeadm accepts as an external one (`takes` in the lock, in
+the same document) up to the minor version of the set. Another containerd fits within the minor
+version of the set, whose config file it reads.
 
 A running cluster goes up one minor version of Kubernetes and of etcd at a time, and back only by
 patches; etcd 3.6 follows 3.5.26 or later, 3.7 follows 3.6.11 or later

@@ -66,8 +66,8 @@ def test_every_machine_is_tried_in_both_directions_and_a_batch_is_bounded(size: 
         {**host("worker", 1), "name": f"worker-{n}", "address": f"192.0.3.{n}"}
         for n in range(1, size + 1)
     ]
-    for number, worker in enumerate(workers):
-        worker["hostKey"] = host("worker", 20 + number)["hostKey"]
+    for number, entry in enumerate(workers):
+        entry["hostKey"] = host("worker", 20 + number)["hostKey"]
     plan = planned(adopted({"pools.worker.hosts": workers}))
     batches = matrix.batches(plan)
     tried = {(p.source.name, p.target.name) for batch in batches for p in batch}

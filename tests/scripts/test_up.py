@@ -175,8 +175,8 @@ def test_the_only_copy_of_a_state_is_warned_of(here: Project) -> None:
     assert str(here.folder / ".local/state") in warning
     assert "docs/ci.md" in warning
     assert RISK not in here.run("operations.up", "prod", "--yes"), "a bucket outlives the checkout"
-    outside = {"PULUMI_BACKEND_URL": "file:///elsewhere"}
-    assert RISK not in here.run("operations.up", "prod", "--yes", **outside)
+    outside = here.run("operations.up", "prod", "--yes", PULUMI_BACKEND_URL="file:///elsewhere")
+    assert RISK not in outside
 
 
 def test_a_copy_of_it_is_offered_where_it_can_be_sealed(here: Project) -> None:

@@ -7,12 +7,14 @@ import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from stacks.checks import refusals
 from stacks.cluster import firewall
 from stacks.config import ports
+from stacks.config.fields import Role
 from tests.unit import doc_previews
 from tests.unit.configs import aws, gcp, planned
 
@@ -160,8 +162,7 @@ def test_a_page_of_an_edit_has_its_parts_in_order(name: str) -> None:
 def test_ports_are_those_that_machines_listen_on_and_clouds_let_through() -> None:
     page = (DOCS / "reference/ports.md").read_text()
     listed = set(re.findall(r"^\| (\d+) \|", page, re.MULTILINE))
-    roles = ("etcd", "master", "worker", "loadbalancer")
-    assert listed == {str(port) for port in ports.of_roles(roles)}
+    assert listed == {str(port) for port in ports.of_roles(get_args(Role))}
     for wanted in (gcp(), gcp({"frontDoors.etcd": {"pools": ["worker"]}}), aws()):
         for rule in firewall.rules(planned(wanted)):
             [row] = [
