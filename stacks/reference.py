@@ -83,10 +83,17 @@ def _tables(schema: Json) -> str:
 
 
 def _commands(makefile: str) -> str:
-    """The page of all targets, by their lines of `make help`."""
-    found = re.findall(r"^([a-z0-9-]+):.*## (.*)$", makefile, re.MULTILINE)
-    rows = [f"| `make {name}` | {what} |" for name, what in found]
-    return "\n".join([_OF_COMMANDS, "| command | does |", "|---|---|", *rows, ""])
+    """The page of all targets: their lines of `make help`, in its sections (`##@ Title`)."""
+    lines, in_table = [_OF_COMMANDS], False
+    for line in makefile.splitlines():
+        if found := re.fullmatch(r"##@ (.*)", line):
+            lines += [*([""] if in_table else []), f"## {found[1]}", ""]
+            in_table = False
+        elif found := re.fullmatch(r"([a-z0-9-]+):.*?## (.*)", line):
+            lines += [] if in_table else ["| command | does |", "|---|---|"]
+            lines.append(f"| `make {found[1]}` | {found[2]} |")
+            in_table = True
+    return "\n".join([*lines, ""])
 
 
 def _allow(entry: Json) -> Iterator[str]:
