@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+import yaml
 
 from stacks.checks import refusals
 from stacks.cluster import firewall
 from stacks.config import ports
 from stacks.config.fields import Role
+from stacks.load import load
 from tests.unit import doc_previews
-from tests.unit.configs import aws, gcp, planned
+from tests.unit.configs import aws, gcp, lab, planned
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -176,3 +178,22 @@ def test_ports_are_those_that_machines_listen_on_and_clouds_let_through() -> Non
                 first, last = rule.ports
                 span = f"{first}" if first == last else f"{first}-{last}"
                 assert f"| {span}" in row, rule
+
+
+_YAML = re.compile(r"^ *```yaml\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+BASE = {
+    "pools.worker": {"roles": ["worker"], "count": 7, "zones": ["a", "b"]},
+    "pools.batch": {"roles": ["worker"], "count": 1, "addressOffset": 200},
+}
+SHOWN = [name for name in PAGES if "kube-ha:" in "".join(_YAML.findall((ROOT / name).read_text()))]
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_configs_that_a_page_shows_are_taken(name: str) -> None:
+    """A block leaves out what one before it on the page says, or what a cluster of the lab has."""
+    known: dict[str, object] = lab(BASE)
+    for block in _YAML.findall((ROOT / name).read_text()):
+        if "kube-ha:" in block:
+            shown = yaml.safe_load(block.replace("...", "x"))["config"]
+            known |= {key.removeprefix("kube-ha:"): value for key, value in shown.items()}
+            load(known, read_keys=False)
