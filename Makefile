@@ -88,7 +88,7 @@ fmt: ## format what can be formatted
 
 check: python ## lint, types, imports between rooms, workflows; changes nothing
 	@! git grep -nE '^(<<<<<<<|>>>>>>>) ' || { echo "the mark of a merge that was not finished"; exit 1; }
-	@$(PY) -m ruff format --check . && $(PY) -m ruff check . && $(PY) -m mypy . && .venv/bin/lint-imports --no-logo --no-cache && .venv/bin/shfmt -i 2 -ci -d $$(git ls-files '*.sh') && git ls-files '*.sh' | xargs -n 6 -P "$$(nproc)" .venv/bin/shellcheck -x && .venv/bin/zizmor -q --offline --strict-collection .github/workflows && .venv/bin/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml && $(PY) -m pytest -q tests/unit/test_limits.py tests/unit/test_idioms.py && $(PY) -m tests.evidence --check
+	@$(PY) -m ruff format --check . && $(PY) -m ruff check . && $(PY) -m mypy . && .venv/bin/lint-imports --no-logo --no-cache && .venv/bin/shfmt -i 2 -ci -d $$(git ls-files '*.sh') && git ls-files '*.sh' | xargs -n 6 -P "$$(nproc)" .venv/bin/shellcheck -x && .venv/bin/zizmor -q --offline --strict-collection .github/workflows && .venv/bin/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml && $(PY) -m pytest -q tests/unit/test_limits.py tests/unit/test_idioms.py tests/unit/test_docs.py && $(PY) -m tests.evidence --check
 
 test: setup ## fast tiers, the core stories on the lab, and of the others those that nothing has run for longest; LANES at a time
 	@bash lab/host.sh install tests
