@@ -18,8 +18,9 @@ _NO_TERMINAL = (
 _AT_RISK = """\
 WARNING the only copy of stack {stack}'s {what} is in this checkout ({where}).
   Whoever loses this folder loses the keys of the CAs: the cluster cannot be changed or restored.
-  Keep the state in a bucket, and its secrets under a key of a KMS: docs/ci.md, "Backends".
-  Until then keep sealed copies on another computer: BACKUP_STATE=1 and {key}, docs/backup.md.
+  Keep the state in a bucket, and its secrets under a key of a KMS: docs/operate/ci.md, "Backends".
+  Until then keep sealed copies on another computer: BACKUP_STATE=1 and {key},
+  docs/operate/compromised.md.
 """
 _UNCHANGED = "not applied; nothing was changed"
 

@@ -56,7 +56,7 @@ def _count(pool: object) -> int:
 
 
 def _leaves(node: str, entry: object, pools: Mapping[str, object]) -> bool:
-    """Whether a node of a pool of members is on its way out."""
+    """Whether a node of a pool of members leaves."""
     state = entry.get("state") if isinstance(entry, dict) else None
     pool = pools.get(node.rpartition("-")[0])
     listed = {host.get("name") for name, _, host in _hosts(pools) if _is_etcd(pools[name])}

@@ -173,7 +173,7 @@ def test_the_only_copy_of_a_state_is_warned_of(here: Project) -> None:
     warning = told[: told.index("Plan for")]
     assert f"WARNING {RISK} state and passphrase is in this checkout" in warning
     assert str(here.folder / ".local/state") in warning
-    assert "docs/ci.md" in warning
+    assert "docs/operate/ci.md" in warning
     assert RISK not in here.run("operations.up", "prod", "--yes"), "a bucket outlives the checkout"
     outside = here.run("operations.up", "prod", "--yes", PULUMI_BACKEND_URL="file:///elsewhere")
     assert RISK not in outside
