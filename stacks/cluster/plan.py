@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stacks.cluster import clouds
 from stacks.cluster.user_addons import Addon
@@ -28,7 +28,9 @@ class Bastion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ssh:
-    address: str  # or name; the cluster knows the machine by Node.address alone
+    # Or name; the cluster knows the machine by Node.address alone. Not in the text of a node, of
+    # which digests of clusters that exist are made: gate.plan_digest adds it where it is another.
+    address: str = field(repr=False)
     user: str
     port: int
     host_key: str | None  # OpenSSH public key; None: not pinned, by the user's explicit word

@@ -53,4 +53,7 @@ def plan_digest(plan: Plan) -> str:
     apart = {"pools", "nodes", "allow", "rollout"}
     settings = plan.spec.model_dump_json(by_alias=True, exclude=apart)
     addons = [repr(plan.addons)] if plan.addons else []
-    return digests.digest(settings, repr(plan.versions), repr(plan.nodes), *addons)
+    known = [(node.name, node.ssh.address, node.address) for node in plan.nodes if node.ssh]
+    ways = [(name, way) for name, way, address in known if way != address]
+    more = [*addons, *([repr(ways)] if ways else [])]
+    return digests.digest(settings, repr(plan.versions), repr(plan.nodes), *more)
