@@ -71,13 +71,13 @@ def test_every_machine_is_tried_in_both_directions_and_a_batch_is_bounded(size: 
     plan = planned(adopted({"pools.worker.hosts": workers}))
     batches = matrix.batches(plan)
     tried = {(p.source.name, p.target.name) for batch in batches for p in batch}
-    for one, other in permutations([n.name for n in plan.nodes], 2):
-        if "master" in one + other:
-            assert (one, other) in tried
+    for way in permutations([n.name for n in plan.nodes], 2):
+        if "master" in "".join(way):
+            assert way in tried
     if size > 1:
-        for worker in plan.workers:
-            assert any(a == worker.name and "worker" in b for a, b in tried)
-            assert any(b == worker.name and "worker" in a for a, b in tried)
+        for one in plan.workers:
+            assert any(a == one.name and "worker" in b for a, b in tried)
+            assert any(b == one.name and "worker" in a for a, b in tried)
     for batch in batches:
         assert len({p.target.name for p in batch if p.target.is_worker}) <= matrix.WORKERS
 
