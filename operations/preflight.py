@@ -24,11 +24,14 @@ from operations.ssh import client
 from operations.ssh.client import Answer
 from stacks.cluster import artifacts
 from stacks.cluster.artifacts import ArtifactError
+from stacks.cluster.names import spoken
 from stacks.cluster.plan import Node
 from stacks.phases import preflight
 
 _LIMIT_S = 300
 _AT_ONCE = 16  # machines asked in parallel
+_SYSTEM = re.compile(r"^os (\S+ \S+)$", re.MULTILINE)
+_TESTED = "debian 12"
 _SKEW_S = 10  # between machines; etcd warns from 1 s, certificates break from minutes
 
 
@@ -62,7 +65,7 @@ def main(arguments: list[str]) -> int:
         for name, answer in answers.items()
     }
     print(table(found.plan.nodes, problems))
-    print(f"ports were tried from {matrix.BOUND}")
+    print("\n".join([*untested_systems(answers), f"ports were tried from {matrix.BOUND}"]))
     return 1 if any(problems.values()) else 0
 
 
@@ -119,6 +122,19 @@ def _proved(found: Stack, probes: Sequence[Probe]) -> dict[str, Answer]:
 def _untested(answer: Answer) -> str:
     way = "apt-get install -y perl-base where it is missing, then run this again"
     return f"ports of it were not tested: {answer.last_line}\n    do: {way}"
+
+
+def untested_systems(answers: Mapping[str, Answer]) -> list[str]:
+    """A line for each operating system that is accepted and that no test runs on."""
+    found: dict[str, list[str]] = {}
+    for name, answer in answers.items():
+        if answer.status == 0 and (known := _SYSTEM.search(answer.text)):
+            found.setdefault(known[1], []).append(name)
+    return [
+        f"{system} is expected to work and not tested: {spoken(names)}"
+        for system, names in sorted(found.items())
+        if system != _TESTED
+    ]
 
 
 def of_answer(answer: Answer) -> list[str]:

@@ -22,7 +22,9 @@ apt() {
   local end=$((SECONDS + APT_WAIT_S)) status told="" held
   while true; do
     status=0
-    "$@" >"$STATE/apt.log" 2>&1 || status=$?
+    # Ubuntu's needrestart would restart services at the end of every installation: HAProxy, keepalived and networks
+    # of a machine that serves, in no order.
+    NEEDRESTART_SUSPEND=1 "$@" >"$STATE/apt.log" 2>&1 || status=$?
     held=$(grep -Em 1 'Could not get lock|Unable to (acquire|lock)|lock was locked by' "$STATE/apt.log") ||
       return "$status"
     if ((status == 0)); then return; fi

@@ -14,22 +14,41 @@
 #   MIN_CPUS, MIN_MEMORY_MIB, MIN_DISK_GIB
 #   REPORT              1: check even if the machine is a node already
 # Changes: nothing.
+OS_RELEASE=/etc/os-release
 problems=()
 problem() { problems+=("$1"$'\n'"    do: $2"); }
 
-check_system() {
-  local id version machine free_kib memory_kib
-  # shellcheck disable=SC1091 # a file of the machine
-  id=$(. /etc/os-release && printf %s "$ID")
-  # shellcheck disable=SC1091
-  version=$(. /etc/os-release && printf %s "${VERSION_ID:-}")
+# os_release KEY: its value, empty where the file does not say.
+# shellcheck disable=SC1090 # a file of the machine
+os_release() { (. "$OS_RELEASE" 2>/dev/null && printf %s "${!1:-}") || true; }
+
+# Debian 12 is what tests run on. The others have the same: apt and dpkg, packages of these names, cgroup v2.
+check_os() {
+  local id version like why
+  id=$(os_release ID) version=$(os_release VERSION_ID)
   case $id-$version in
-    debian-12 | debian-13 | ubuntu-22.04 | ubuntu-24.04) ;;
-    *) problem "operating system is $id $version" "use Debian 12 or 13, Ubuntu 22.04 or 24.04" ;;
+    debian-12 | debian-13 | ubuntu-22.04 | ubuntu-24.04) return ;;
   esac
-  machine=$(dpkg --print-architecture)
-  [[ $machine == "$ARCH" ]] ||
-    problem "architecture is $machine, the config says $ARCH" "set arch: $machine on this node's pool"
+  like=" $id $(os_release ID_LIKE) "
+  case $like in
+    *" rhel "* | *" fedora "* | *" centos "*)
+      why="of the Red Hat family: its packages are not of apt, and nothing here is written for SELinux and firewalld"
+      ;;
+    *" debian "* | *" ubuntu "*) why="a release, or a system made of one, that no phase was written for" ;;
+    *) why="without the packages that phases install by apt" ;;
+  esac
+  problem "operating system is ${id:-unknown}${version:+ $version}, $why" \
+    "use Debian 12 (tested), Debian 13, Ubuntu 22.04 or 24.04 (expected to work)"
+}
+
+check_system() {
+  local machine free_kib memory_kib
+  check_os
+  if command -v dpkg >/dev/null; then
+    machine=$(dpkg --print-architecture)
+    [[ $machine == "$ARCH" ]] ||
+      problem "architecture is $machine, the config says $ARCH" "set arch: $machine on this node's pool"
+  fi
   [[ $EUID == 0 ]] || problem "commands run as uid $EUID" "let the SSH user run sudo without a password"
   [[ -d /run/systemd/system ]] || problem "systemd is not running" "boot the machine with systemd"
   (($(nproc) >= MIN_CPUS)) || problem "$(nproc) CPUs, $MIN_CPUS needed" "give the machine more CPUs"
@@ -68,6 +87,16 @@ check_kernel() {
     [[ -d /sys/module/$name ]] || modprobe -q "$name" || modinfo "$name" >/dev/null 2>&1 || [[ $CONTAINER == 1 ]] ||
       problem "kernel has no module $name" "install the full kernel package (linux-modules-extra on Ubuntu)"
   done
+  check_forwarding
+}
+
+# Ubuntu's own firewall, where it is on, drops what is forwarded: no port of the machine shows that.
+check_forwarding() {
+  if grep -qsi '^ENABLED=yes' "$ROOT/etc/ufw/ufw.conf" &&
+    ! grep -qsi '^DEFAULT_FORWARD_POLICY="\?ACCEPT' "$ROOT/etc/default/ufw"; then
+    problem "ufw drops what pods send to pods of other nodes (DEFAULT_FORWARD_POLICY)" \
+      "set it to ACCEPT in /etc/default/ufw and run ufw reload, or run ufw disable"
+  fi
 }
 
 check_network() {
@@ -184,7 +213,10 @@ check_incarnation() {
 main() {
   local text
   # What `make preflight` compares between machines.
-  if [[ ${REPORT:-0} == 1 ]]; then printf 'facts %s %s %s\n' "$(cat /etc/machine-id)" "$(hostname)" "$(date +%s.%N)"; fi
+  if [[ ${REPORT:-0} == 1 ]]; then
+    printf 'facts %s %s %s\n' "$(cat /etc/machine-id)" "$(hostname)" "$(date +%s.%N)"
+    printf 'os %s %s\n' "$(os_release ID)" "$(os_release VERSION_ID)"
+  fi
   if [[ -f $STATE/owner && $(<"$STATE/owner") == "$CLUSTER $CLUSTER_ID $NODE" ]]; then
     check_incarnation
     if [[ ${REPORT:-0} != 1 && ${#problems[@]} == 0 && $(incarnation) == "${INCARNATION:-1}" ]]; then

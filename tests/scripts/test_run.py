@@ -48,10 +48,10 @@ def values(folder: Path, phase: str, **more: str) -> str:
     return script.render({**VALUES, "SCRIPT_SUM": sum_of(folder, phase), **more})
 
 
-@pytest.fixture
-def sshd(tmp_path: Path) -> Path:
+@pytest.fixture(params=["sshd", "sshd-session"])  # before OpenSSH 9.8, and of Debian 13
+def sshd(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """A shell by that name: it starts what it is given, as the process of an SSH session does."""
-    program = tmp_path / "sshd"
+    program = tmp_path / str(request.param)
     shutil.copy("/bin/bash", program)
     return program
 
