@@ -3,6 +3,7 @@
 import os
 import sys
 from datetime import UTC, datetime
+from typing import NoReturn
 
 import pulumi
 
@@ -17,6 +18,17 @@ from stacks.edits import transition
 from stacks.explain import formats, report, terminal
 from stacks.load import load, planned
 
+# Tells the language host that the error was shown. With any other code, that of RunError too, the
+# engine adds "an unhandled error occurred: Program exited with non-zero exit code".
+SHOWN = 32
+
+
+def refuse(text: str) -> NoReturn:
+    """End the program with this error alone."""
+    pulumi.log.error(text)
+    sys.exit(SHOWN)
+
+
 try:
     raw, strays = stack_file.of_engine(os.environ), stack_file.strays(os.environ)
     config = load(raw, misread=strays)
@@ -28,16 +40,19 @@ try:
     secret = object_store.secret(wanted.spec, os.environ)
 except (SpecError, transition.TransitionError) as error:
     # Nothing has been registered yet, so nothing is touched.
-    sys.exit(formats.problems(f"Pulumi.{pulumi.get_stack()}.yaml", error.problems))
+    refuse(formats.problems(f"Pulumi.{pulumi.get_stack()}.yaml", error.problems))
 except artifacts.ArtifactError as error:
-    sys.exit(str(error))
+    refuse(str(error))
 said, now = report.report(before, wanted, verdict), datetime.now(UTC)
 if "KUBE_HA_PLAN_SHOWN" not in os.environ:
     pulumi.info(terminal.as_text(said, now=now))
 for path, warning in report.warnings(said, now):
     pulumi.warn(f"{path}: {warning}")
 
-made = machines.of(wanted)
+try:
+    made = machines.of(wanted)
+except pulumi.RunError as error:
+    refuse(str(error))
 args = ClusterArgs(
     plan=wanted,
     files=files,

@@ -134,10 +134,11 @@ def _is_secret(value: object) -> TypeGuard[dict[str, str]]:
 
 
 def _run_program(monitor: _Monitor, stack: str) -> None:
+    errors: list[str] = []
     pulumi.runtime.configure(
         pulumi.runtime.Settings(
             monitor=monitor,
-            engine=_Log(monitor.run.messages),
+            engine=_Log(monitor.run.messages, errors),
             project="kube-ha",
             stack=stack,
             dry_run=False,
@@ -153,7 +154,10 @@ def _run_program(monitor: _Monitor, stack: str) -> None:
             runner.get_loop().set_exception_handler(lambda _loop, _context: None)
             runner.run(pulumi.runtime.run_in_stack(program))
     except SystemExit as error:
-        raise RunError(str(error.code)) from None
+        # What the language host asks of a program that has shown its error itself.
+        assert error.code == 32, error.code
+        (shown,) = errors
+        raise RunError(shown) from None
     except Exception as error:
         # The SDK makes a plain Exception of what a resource operation failed with.
         if monitor.failed:
@@ -164,12 +168,15 @@ def _run_program(monitor: _Monitor, stack: str) -> None:
 class _Log:
     """The engine's side of the protocol: takes messages."""
 
-    def __init__(self, messages: list[str]) -> None:
+    def __init__(self, messages: list[str], errors: list[str]) -> None:
         self._messages = messages
+        self._errors = errors
 
     def Log(self, request: engine_pb2.LogRequest) -> None:  # noqa: N802 (the protocol's name)
         if request.severity >= engine_pb2.INFO:
             self._messages.append(request.message)
+        if request.severity == engine_pb2.ERROR:
+            self._errors.append(request.message)
 
 
 class _Nothing(mocks.Mocks):

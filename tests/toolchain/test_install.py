@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -18,6 +19,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import yaml
 
 from toolchain import releases, standins
 
@@ -224,6 +226,20 @@ def test_the_plugins_are_those_of_the_python_packages() -> None:
             f"lib/python3*/site-packages/pulumi_{name}/pulumi-plugin.json"
         )
         assert json.loads(told.read_text())["version"] == version
+
+
+def test_the_project_asks_for_the_engine_that_it_is_tested_with_or_a_newer_one() -> None:
+    """The SDK is never the older one: it asks the engine what that can do, not the other way round."""
+    project = yaml.safe_load((_ROOT / "Pulumi.yaml").read_text(encoding="utf-8"))
+    assert project["requiredPulumiVersion"] == f">={_VERSION} <4.0.0"
+    pins = (_ROOT / "requirements.txt").read_text(encoding="utf-8")
+    found = re.search(r"^pulumi==(\S+)$", pins, re.MULTILINE)
+    assert found
+    assert _numbers(_VERSION) <= _numbers(found[1]) < (4,)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in version.split("."))
 
 
 def test_plugins_of_clouds_are_for_stacks_that_name_them(tmp_path: Path) -> None:

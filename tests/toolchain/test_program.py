@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.toolchain.project import Project
 from tests.toolchain.sshd import Sshd
@@ -193,6 +194,35 @@ def test_a_program_that_raises_says_where(tmp_path: Path) -> None:
     failed = project.up()
     assert failed.code != 0
     assert "ValueError: no master" in failed.text
+
+
+def test_a_program_that_has_shown_its_error_ends_with_that_alone(tmp_path: Path) -> None:
+    """As the program refuses a config: by the exit code that language hosts know, official ones too."""
+    refusal = "import sys, pulumi\npulumi.log.error('2 problems\\n  no master')\nsys.exit(32)\n"
+    project = Project.make(tmp_path / "project", refusal)
+    for refused in (project.pulumi("preview"), project.up()):
+        assert refused.code != 0
+        shown = refused.text[refused.text.index("Diagnostics:") : refused.text.index("Resources:")]
+        assert [line.strip() for line in shown.splitlines() if line.strip()] == [
+            "Diagnostics:",
+            "pulumi:pulumi:Stack (tiny-test):",
+            "error: 2 problems",
+            "no master",
+        ]
+
+
+def test_an_engine_that_is_too_old_is_refused(tmp_path: Path) -> None:
+    """Pulumi.yaml says which; an engine that reads it names both versions."""
+    project = Project.make(tmp_path / "project", "")
+    file = project.folder / "Pulumi.yaml"
+    file.write_text(f"{file.read_text()}requiredPulumiVersion: '>=99.0.0'\n", encoding="utf-8")
+    refused = project.pulumi("preview")
+    assert refused.code != 0
+    assert 'does not satisfy the version range ">=99.0.0"' in refused.text
+    own = yaml.safe_load((Path(__file__).parents[2] / "Pulumi.yaml").read_text())
+    wanted = f"requiredPulumiVersion: '{own['requiredPulumiVersion']}'"
+    file.write_text(file.read_text().replace("requiredPulumiVersion: '>=99.0.0'", wanted))
+    project.up().succeeded()
 
 
 def test_a_missing_virtual_environment_is_named(tmp_path: Path) -> None:
