@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import pulumi
 
-from components import last_applied, machines, outputs
+from components import last_applied, machines, outputs, protection
 from components.cluster import Cluster, ClusterArgs
 from components.pki.authority import Pki
 from stacks.checks import object_store
@@ -64,4 +64,8 @@ args = ClusterArgs(
 )
 if made.api_address is not None:
     pulumi.export("apiAddress", made.api_address)
-outputs.export(Cluster(wanted.spec.cluster.name, args), args, last)
+cluster = Cluster(wanted.spec.cluster.name, args)
+if not wanted.local:
+    ground = [made] if isinstance(made, pulumi.Resource) else []
+    protection.against_destroy(wanted.spec.cluster.name, cluster, args.pki, *ground)
+outputs.export(cluster, args, last)

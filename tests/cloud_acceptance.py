@@ -160,7 +160,10 @@ def _words(what: str, stack: str) -> str:
     if what == _UNCHANGED:
         return f"pulumi preview --expect-no-changes --stack {stack}"
     if what == _DESTROY:
-        return f"pulumi destroy --yes --stack {stack}"
+        return (
+            f"pulumi state unprotect --all --yes --stack {stack} && "
+            f"pulumi destroy --yes --stack {stack}"
+        )
     return shlex.join(_make(what, stack))
 
 
@@ -176,7 +179,8 @@ def _done(what: str, stack: str, raw: Mapping[str, object]) -> bool:
     if what == _UNCHANGED:
         return _engine(stack, "preview", "--expect-no-changes")
     if what == _DESTROY:
-        return _engine(stack, "destroy", "--yes", "--skip-preview")
+        unprotected = _engine(stack, "state", "unprotect", "--all", "--yes")
+        return unprotected and _engine(stack, "destroy", "--yes", "--skip-preview")
     return subprocess.run(_make(what, stack), check=False).returncode == 0
 
 

@@ -37,6 +37,7 @@ class Resource:
     dependencies: frozenset[str]  # URNs, of options and of inputs
     deleted_with: str  # URN
     retained: bool  # deleting it runs nothing
+    protected: bool  # deleting it is refused
     ignores: frozenset[str]
     secret_outputs: frozenset[str]
     trigger: Value
@@ -108,6 +109,7 @@ def wanted_of(urn: str, request: resource_pb2.RegisterResourceRequest) -> Resour
         dependencies=frozenset((*request.dependencies, *by_property)),
         deleted_with=request.deletedWith,
         retained=request.retainOnDelete,
+        protected=request.protect,
         ignores=frozenset(request.ignoreChanges),
         secret_outputs=frozenset(request.additionalSecretOutputs),
         trigger=trigger,

@@ -47,6 +47,7 @@ _OF_CLUSTER: Mapping[str, Place] = {
     "gate": ("gate", ""),
     "door": ("gate", ""),
     "acceptance": ("gate", ""),  # its stamp
+    "protection": ("gate", ""),  # made once, behind it
     "vip-holders": ("vip-holders", ""),
     "balancer-serves": ("api-name", ""),
     "api-name": ("api-name", ""),

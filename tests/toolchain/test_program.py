@@ -269,3 +269,35 @@ def _wait(fact: Callable[[], bool]) -> None:
     while not fact():
         assert time.monotonic() < end, "not seen in 20 s"
         time.sleep(0.1)
+
+
+PROTECTED = """
+import pulumi
+from pulumi import ResourceOptions
+from components import protection
+
+cluster = pulumi.ComponentResource("a:b:Cluster", "prod")
+keys = pulumi.ComponentResource("a:b:Pki", "prod-pki")
+key = pulumi.Stash("key", input="k", opts=ResourceOptions(parent=keys))
+nodes = [
+    pulumi.Stash(f"node-{n}", input=key.output, opts=ResourceOptions(parent=cluster)) for n in (1, 2)
+]
+if pulumi.Config().get("protects"):
+    protection.against_destroy("prod", cluster, keys)
+"""
+
+
+def test_a_protected_cluster_is_not_destroyed_in_part_either(tmp_path: Path) -> None:
+    """The engine deletes what it can until it meets what is protected: it has to meet that first."""
+    project = Project.make(tmp_path / "project", PROTECTED)
+    own = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    project.up(**own).succeeded()
+    project.set(protects="true")
+    assert "+ 1 created" in project.up(**own).succeeded().text, "nothing that is there changes"
+    for words in (["--yes"], ["--yes", "--skip-preview"]):
+        refused = project.pulumi("destroy", *words)
+        assert refused.code != 0
+        assert '::prod-protection" cannot be deleted' in refused.text
+    assert project.pulumi("preview", "--expect-no-changes", **own).succeeded()
+    project.pulumi("state", "unprotect", "--all", "--yes").succeeded()
+    assert "7 deleted" in project.pulumi("destroy", "--yes", "--skip-preview").succeeded().text

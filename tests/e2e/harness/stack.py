@@ -137,7 +137,8 @@ class Stack:
         return self._ended(self.start("preview", "--diff"), fails=fails)
 
     def destroy(self) -> Update:
-        """`pulumi destroy` to its end."""
+        """`pulumi destroy` to its end, of a cluster that may be protected."""
+        self.pulumi("state", "unprotect", "--all", "--yes", "--stack", self.name)
         return self._ended(self.start("destroy"), fails=False)
 
     def cancel(self) -> None:
