@@ -179,6 +179,7 @@ def _compares_and_pastes(stack: Stack, told: str) -> None:
     assert isinstance(pools, dict)
     rows = told.splitlines()
     for pool in pools.values():
+        assert isinstance(pool, dict)
         for host in pool["hosts"]:
             (index,) = [n for n, row in enumerate(rows) if row.split()[:1] == [host["name"]]]
             console = stack.node(str(host["name"])).run(
