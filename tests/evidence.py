@@ -214,7 +214,7 @@ def _seconds(value: float) -> str:
 
 
 def _plain(figure: str) -> str:
-    return figure.replace(" ", "").replace(",", "")
+    return figure.rstrip(".,").replace(" ", "").replace(",", "")
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -69,6 +69,7 @@ def test_a_figure_needs_its_measure_and_its_clients() -> None:
         ("an update of 61 s", []),
         ("an update of 62 s", ["62 s"]),
         ("1 of 400 requests failed", []),
+        ("1 of 400, none after a retry; 61 s.", []),
         ("0 of 1,400 requests failed", ["0 of 1,400"]),
         ("within 10 min", ["10 min"]),
         ("Kubernetes 1.36.3 on 3 masters, 127.0.0.1:3446", []),
