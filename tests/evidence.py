@@ -183,11 +183,19 @@ def _details(entries: Mapping[str, Passed], names: Iterable[str]) -> Iterator[st
             rows = [(one.what, _seconds(one.seconds)) for one in took]
             yield "\n" + _table(("update or recovery", "time"), rows)
         if served:
-            clients = [(one.during, one.client, *_clients([one])) for one in served]
             head = ("while", "client", "failed", "after a retry", "gap")
-            yield "\n" + _table(head, clients)
+            yield "\n" + _table(head, [*_by_client(served)])
         if notes:
             yield "\n" + "\n".join(f"- {one.text}" for one in notes)
+
+
+def _by_client(served: Sequence[Served]) -> Iterator[tuple[str, ...]]:
+    """A row for each client, and one for all of the same time."""
+    for during in dict.fromkeys(one.during for one in served):
+        same = [one for one in served if one.during == during]
+        yield from ((during, one.client, *_clients([one])) for one in same)
+        if len(same) > 1:
+            yield (during, "all", *_clients(same))
 
 
 def _figure(figure: Figure, entry: Passed | None) -> tuple[str, ...] | None:

@@ -77,6 +77,11 @@ class Node:
         except lab.LabError:
             return ""
 
+    def is_booting(self) -> str:
+        """What systemd says of a machine that is not up yet; empty when it is, as far as it will be."""
+        state = self.asked("systemctl is-system-running --wait || true").strip()
+        return "" if state in ("running", "degraded") else state or "no answer"
+
     def runs(self, program: str) -> bool:
         """Whether a process of this name (15 characters at most) runs."""
         return bool(self.asked(f"pgrep -x {program}").strip())
