@@ -110,8 +110,6 @@ def _ssh_addresses(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
         if own and first is not place:
             text = f"{own}, port {where[1]}, is the way to {first.name} ({first.path})"
             yield Problem(path, f"{text}; each machine has its own address or port")
-        if own and (own == "localhost" or own.endswith(".localhost")):
-            yield Problem(path, f"{own} is whichever computer asks; name the machine's own")
         if own and vip is not None and own == vip.address:
             text = f"{own} is the VIP, which moves between machines; name an address that stays"
             yield Problem(path, text)
