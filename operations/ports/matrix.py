@@ -172,7 +172,9 @@ def _reason(probe: Probe, source: Report, target: Report) -> str:
     answer = source.dialled.get((probe.door, probe.target.name), "no: not tried")
     if answer.startswith("no: "):
         return answer.removeprefix("no: ")
-    if answer == probe.target.name or (answer == "-" and probe.door in target.taken):
+    # A Service of type NodePort answers before who listens there.
+    may_be_other = probe.door in target.taken or probe.what == firewall.NODE_PORTS
+    if answer == probe.target.name or (answer == "-" and may_be_other):
         return ""
     return "another program answers for it" if answer == "-" else f"{answer} answers for it"
 

@@ -15,6 +15,7 @@ from stacks.providers import registry
 from stacks.providers.cloud import api_clients, bastion_name
 from stacks.providers.site import Group, Rule
 
+NODE_PORTS = "node-ports"  # of Services, by TCP
 SSH_PEERS = "ssh-peers"  # the rule that only the preflight of each update needs
 _SSH, _API = (22, 22), (ports.API_PORT, ports.API_PORT)
 
@@ -47,7 +48,7 @@ def between_machines(plan: Plan) -> Iterator[Rule]:
     yield Rule(name="etcd", protocol="tcp", ports=etcd, to="etcd", groups=("etcd", "master"))
     yield Rule(name="api", protocol="tcp", ports=_API, to="master", groups=("node",))
     yield Rule(name="kubelet", protocol="tcp", ports=(10250,) * 2, to="node", groups=("master",))
-    yield Rule(name="node-ports", protocol="tcp", ports=node_ports, to="node", groups=("node",))
+    yield Rule(name=NODE_PORTS, protocol="tcp", ports=node_ports, to="node", groups=("node",))
     yield Rule(name="node-ports-udp", protocol="udp", ports=node_ports, to="node", groups=("node",))
     yield Rule(name="icmp", protocol="icmp", ports=None, to="machine", groups=("machine",))
     # Each machine's preflight sees whether it reaches masters and members, by this port.

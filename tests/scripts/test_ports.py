@@ -165,6 +165,15 @@ def test_a_program_that_is_there_counts_and_one_in_between_does_not(
     ]
 
 
+def test_a_service_that_has_the_node_port_counts_as_open(three: list[Node]) -> None:
+    """Its packets are led to a pod before the port's listener has them."""
+    probe = Probe(three[2], three[0], "tcp 30000", "node-ports")
+    answered = {"master-1": Report(ended=True), "worker-1": Report(ended=True)}
+    answered["worker-1"].dialled["tcp 30000", "master-1"] = "-"
+    assert matrix.problems([probe], answered) == {}
+    assert set(matrix.problems([probe._replace(what="api")], answered)) == {"master-1"}
+
+
 def test_a_closed_port_is_told_of_all_who_cannot_reach_it(
     three: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
