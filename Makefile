@@ -3,67 +3,31 @@ PY := .venv/bin/python
 S = $(or $(STACK),dev)
 # Every target that `make help` lists; none is a file.
 .PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*\#\# .*/\1/p' Makefile)
+# The text of a variable as one word of a shell, and a name in small letters.
+quoted = '$(subst ','\'',$(value $(1)))'
+lower = $(shell echo $(1) | tr A-Z a-z)
+
+##@ Begin
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## tools, engine, artefacts and machine image; seconds when they are there
 	@bash lab/setup.sh
 
-python: ## the Python environment alone
-	@bash lab/setup.sh python
-
 engine: ## Python environment, engine and plugins alone: all that stacks of given machines need
 	@bash lab/setup.sh engine
+
+python: ## the Python environment alone
+	@bash lab/setup.sh python
 
 dev: setup ## a cluster of 3 masters and 2 workers on this computer
 	@bash lab/dev.sh
 
-plan: python ## what STACK (dev) would be, in words; PREVIOUS=stack file to compare with; FORMAT=text, json or markdown; VERBOSE=1
-	@$(PY) -m stacks Pulumi.$(S).yaml $(if $(FORMAT),--format "$(FORMAT)") $(if $(PREVIOUS),--previous "$(PREVIOUS)") $(if $(VERBOSE),--verbose)
+clean: ## destroy the dev cluster and whatever this checkout left, lab images too; keeps the cache
+	@bash lab/clean.sh
 
-preview: engine ## what an update of STACK (dev) would do: plan against BASE (a git commit), engine's diff; WORDS=1: the plan alone; VERBOSE=1
-	@$(PY) -m operations.preview $(S) $(if $(BASE),--base "$(BASE)") $(if $(WORDS),--words) $(if $(VERBOSE),--verbose)
-
-up: engine ## show the plan of STACK (dev), ask, apply it; YES=1 asks nothing; APPROVED=folder of a preview: only what that one said; BACKUP_STATE=1: seal the state first
-	@bash ci/ssh-key.sh $(PY) -m operations.up $(S) $(if $(YES),--yes) $(if $(APPROVED),--approved "$(APPROVED)") $(if $(BACKUP_STATE),--backup-state)
-	@$(PY) -m operations.summary $(S)
-
-outputs: engine ## kubeconfig and inventory of STACK (dev) as files in .local/outputs
-	@$(PY) -m operations.outputs $(S)
-
-seal: engine ## the whole state of STACK (dev), sealed with KUBE_HA_STATE_KEY, in .local/backups; OPEN=file makes one ready for an import
-	@$(PY) -m operations.sealed_state $(S) $(if $(TO),--to "$(TO)") $(if $(OPEN),--open "$(OPEN)")
-
-unseal: python ## the kubeconfig of STACK (dev) that was handed on sealed
-	@$(PY) -m operations.outputs --unseal $(S)
-
-stacks: python ## the stacks that any computer can work on, for a CI system
-	@$(PY) -m operations.stack_list
-
-status: engine ## the cluster of STACK (dev) on one screen; changes nothing
-	@bash ci/ssh-key.sh $(PY) -m operations.status $(S)
-
-drift: engine ## what differs between the config of STACK (dev) and its machines; changes nothing
-	@bash ci/ssh-key.sh $(PY) -m operations.drift $(S)
-
-cis: engine ## the CIS benchmark's controls on the machines of STACK (dev); FORMAT=json; changes nothing
-	@bash ci/ssh-key.sh $(PY) -m operations.cis $(S) $(if $(FORMAT),--format "$(FORMAT)")
-
-verify: engine ## the acceptance check on the cluster of STACK (dev)
-	@bash ci/ssh-key.sh $(PY) -m operations.verify $(S)
-
-backup: engine ## a verified snapshot of etcd of STACK (dev), brought to .local/backups, or TO=folder; SNAPSHOT=store:latest fetches one, LIST=1 lists
-	@bash ci/ssh-key.sh $(PY) -m operations.backup $(S) $(if $(TO),--to "$(TO)") $(if $(LIST),--list) $(if $(SNAPSHOT),--snapshot "$(SNAPSHOT)") $(if $(UNAUTHENTICATED),--unauthenticated)
-
-restore: engine ## etcd of STACK again, by SNAPSHOT=file (store:latest) or FROM=node that has data; ON=node, WITHOUT="nodes that are gone", REPLACE=1
-	@bash ci/ssh-key.sh $(PY) -m operations.restore $(S) $(if $(SNAPSHOT),--snapshot "$(SNAPSHOT)") $(if $(FROM),--from "$(FROM)") $(if $(ON),--on "$(ON)") $(if $(WITHOUT),--without "$(WITHOUT)") $(if $(REPLACE),--replace) $(if $(UNMARKED),--unmarked) $(if $(UNAUTHENTICATED),--unauthenticated) $(if $(SEED),--seed "$(SEED)")
-
-wipe: engine ## remove everything of kube-ha from NODE, an adopted machine that left STACK and kept its data
-	@bash ci/ssh-key.sh $(PY) -m operations.wipe $(S) "$(NODE)"
-
-defrag: engine ## etcd of STACK gives back the disk that is free inside, member by member, the leader last; ends an alarm NOSPACE
-	@bash ci/ssh-key.sh $(PY) -m operations.defrag $(S)
+##@ Change a cluster: check, plan, apply
 
 hostkeys: python ## SSH host keys that the machines of STACK show, as lines for its file, with fingerprints to compare; changes nothing
 	@bash ci/ssh-key.sh $(PY) -m operations.hostkeys $(S)
@@ -71,17 +35,76 @@ hostkeys: python ## SSH host keys that the machines of STACK show, as lines for 
 preflight: python ## look at every machine of STACK (dev) and list all its problems; changes nothing
 	@bash ci/ssh-key.sh $(PY) -m operations.preflight $(S)
 
+plan: python ## what STACK (dev) would be, in words; PREVIOUS=stack file to compare with; FORMAT=text, json or markdown; VERBOSE=1
+	@$(PY) -m stacks Pulumi.$(S).yaml $(if $(FORMAT),--format "$(FORMAT)") $(if $(PREVIOUS),--previous "$(PREVIOUS)") $(if $(VERBOSE),--verbose)
+
+preview: engine ## what an update of STACK (dev) would do: plan against BASE (a git commit), engine's diff; WORDS=1: the plan alone; VERBOSE=1
+	@$(PY) -m operations.preview $(S) $(if $(BASE),--base "$(BASE)") $(if $(WORDS),--words) $(if $(VERBOSE),--verbose)
+
+up: engine ## show the plan of STACK (dev), ask, apply it; YES=1 asks nothing; APPROVED=folder of a preview: only what that one said; BACKUP_STATE=1: seal the state first; VERBOSE=1: the engine's own lines
+	@bash ci/ssh-key.sh $(PY) -m operations.up $(S) $(if $(YES),--yes) $(if $(APPROVED),--approved "$(APPROVED)") $(if $(BACKUP_STATE),--backup-state) $(if $(VERBOSE),--verbose)
+	@$(PY) -m operations.summary $(S)
+
+outputs: engine ## kubeconfig and inventory of STACK (dev) as files in .local/outputs
+	@$(PY) -m operations.outputs $(S)
+
+kubeconfig: engine ## the administrator's kubeconfig of STACK (dev) as a file, and the line that makes kubectl use it; MERGE=1: into ~/.kube/config too
+	@$(PY) -m operations.kubeconfig $(S) $(if $(MERGE),--merge)
+
+##@ Look at a cluster; nothing is changed
+
+status: engine ## the cluster of STACK (dev) on one screen; changes nothing
+	@bash ci/ssh-key.sh $(PY) -m operations.status $(S)
+
+drift: engine ## what differs between the config of STACK (dev) and its machines; changes nothing
+	@bash ci/ssh-key.sh $(PY) -m operations.drift $(S)
+
+logs: engine ## journal of NODE, or of all nodes of POOL or ROLE; UNIT=kubelet, POD=kube-system/coredns or PHASE=master; SINCE=15m; FOLLOW=1
+	@bash ci/ssh-key.sh $(PY) -m operations.logs $(S) $(foreach name,NODE POOL ROLE UNIT POD PHASE SINCE,$(if $($(name)),--$(call lower,$(name)) $(call quoted,$(name)))) $(if $(FOLLOW),--follow)
+
+ssh: engine ## a session on NODE of STACK (dev), with the stack's own user and key; CMD="..." runs one command
+	@bash ci/ssh-key.sh $(PY) -m operations.session $(S) "$(NODE)" $(if $(CMD),--command $(call quoted,CMD))
+
+verify: engine ## the acceptance check on the cluster of STACK (dev)
+	@bash ci/ssh-key.sh $(PY) -m operations.verify $(S)
+
+cis: engine ## the CIS benchmark's controls on the machines of STACK (dev); FORMAT=json; changes nothing
+	@bash ci/ssh-key.sh $(PY) -m operations.cis $(S) $(if $(FORMAT),--format "$(FORMAT)")
+
 tunnel: python ## hold the tunnel to the bastion of STACK, for machines of clouds with access: tunnel; until Ctrl-C
 	@$(PY) -m operations.tunnel $(S)
 
-cloud-acceptance: engine ## steps of a throwaway cluster on PROVIDER (gcp, aws); done with SPEND_MONEY=1, PROJECT, SSH_FROM; TUNNEL=1; DOMAIN and ZONE for DNS; FROM=step
-	@$(PY) -m tests.cloud_acceptance $(PROVIDER) $(if $(PROJECT),--project "$(PROJECT)") $(if $(SSH_FROM),--ssh-from "$(SSH_FROM)") $(if $(TUNNEL),--tunnel) $(if $(DOMAIN),--domain "$(DOMAIN)") $(if $(ZONE),--zone "$(ZONE)") $(if $(SPEND_MONEY),--spend-money) $(if $(FROM),--from "$(FROM)")
+##@ Back up, restore, maintain
+
+backup: engine ## a verified snapshot of etcd of STACK (dev), brought to .local/backups, or TO=folder; SNAPSHOT=store:latest fetches one, LIST=1 lists
+	@bash ci/ssh-key.sh $(PY) -m operations.backup $(S) $(if $(TO),--to "$(TO)") $(if $(LIST),--list) $(if $(SNAPSHOT),--snapshot "$(SNAPSHOT)") $(if $(UNAUTHENTICATED),--unauthenticated)
+
+restore: engine ## etcd of STACK again, by SNAPSHOT=file (store:latest) or FROM=node that has data; ON=node, WITHOUT="nodes that are gone", REPLACE=1
+	@bash ci/ssh-key.sh $(PY) -m operations.restore $(S) $(if $(SNAPSHOT),--snapshot "$(SNAPSHOT)") $(if $(FROM),--from "$(FROM)") $(if $(ON),--on "$(ON)") $(if $(WITHOUT),--without "$(WITHOUT)") $(if $(REPLACE),--replace) $(if $(UNMARKED),--unmarked) $(if $(UNAUTHENTICATED),--unauthenticated) $(if $(SEED),--seed "$(SEED)")
+
+seal: engine ## the whole state of STACK (dev), sealed with KUBE_HA_STATE_KEY, in .local/backups; OPEN=file makes one ready for an import
+	@$(PY) -m operations.sealed_state $(S) $(if $(TO),--to "$(TO)") $(if $(OPEN),--open "$(OPEN)")
+
+defrag: engine ## etcd of STACK gives back the disk that is free inside, member by member, the leader last; ends an alarm NOSPACE
+	@bash ci/ssh-key.sh $(PY) -m operations.defrag $(S)
+
+wipe: engine ## remove everything of kube-ha from NODE, an adopted machine that left STACK and kept its data
+	@bash ci/ssh-key.sh $(PY) -m operations.wipe $(S) "$(NODE)"
+
+##@ Air gap
 
 bundle: setup ## the air-gap bundle of the pinned versions; pins what upstream gives for the first time
 	@$(PY) -m artifacts.bundle --record --link .local/bundle
 
-clean: ## destroy the dev cluster and whatever this checkout left, lab images too; keeps the cache
-	@bash lab/clean.sh
+##@ For a CI system
+
+stacks: python ## the stacks that any computer can work on, for a CI system
+	@$(PY) -m operations.stack_list
+
+unseal: python ## the kubeconfig of STACK (dev) that was handed on sealed
+	@$(PY) -m operations.outputs --unseal $(S)
+
+##@ Work on kube-ha itself
 
 fmt: ## format what can be formatted
 	@$(PY) -m ruff format . && $(PY) -m ruff check --fix . && .venv/bin/shfmt -i 2 -ci -w $$(git ls-files '*.sh')
@@ -109,3 +132,6 @@ evidence: python ## docs/evidence.md and the figures of README.md, from the reco
 
 bench: setup ## time of a create against the bare path of its steps, WHAT=membership or WHAT=rollout; let nothing else run here
 	@$(PY) -m tests.bench.$(or $(WHAT),create)
+
+cloud-acceptance: engine ## steps of a throwaway cluster on PROVIDER (gcp, aws); done with SPEND_MONEY=1, PROJECT, SSH_FROM; TUNNEL=1; DOMAIN and ZONE for DNS; FROM=step
+	@$(PY) -m tests.cloud_acceptance $(PROVIDER) $(if $(PROJECT),--project "$(PROJECT)") $(if $(SSH_FROM),--ssh-from "$(SSH_FROM)") $(if $(TUNNEL),--tunnel) $(if $(DOMAIN),--domain "$(DOMAIN)") $(if $(ZONE),--zone "$(ZONE)") $(if $(SPEND_MONEY),--spend-money) $(if $(FROM),--from "$(FROM)")

@@ -20,7 +20,7 @@ from cryptography.fernet import InvalidToken
 from operations.engine import sealing
 from operations.engine.engine import Engine, StackError
 
-_FOLDER = Path(".local/outputs")
+FOLDER = Path(".local/outputs")
 _KEY = "KUBE_HA_SEAL_KEY"
 _SEALED_FOR_S = 24 * 3600
 
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("stack", help="name of the stack, as prod for Pulumi.prod.yaml")
     parser.add_argument("--unseal", action="store_true", help="kubeconfig of kubeconfig.sealed")
     given = parser.parse_args(arguments)
-    folder = _FOLDER / given.stack
+    folder = FOLDER / given.stack
     try:
         written = unseal(folder) if given.unseal else write(given.stack, folder)
     except StackError as error:
@@ -48,22 +48,27 @@ def main(arguments: list[str]) -> int:
 def write(name: str, folder: Path) -> list[Path]:
     """Inventory, and kubeconfig open or sealed; the paths. Raises StackError."""
     outputs = Engine(name).outputs()
-    if "kubeconfig" not in outputs:
-        raise StackError(
-            f"stack {name} has no kubeconfig: it was never applied to its end\n"
-            f"  do: make up STACK={name}"
-        )
+    content = kubeconfig(outputs, name).encode()
     text = json.dumps(inventory(outputs), indent=2, sort_keys=True) + "\n"
     paths = [sealing.put(folder / "inventory.json", text.encode())]
-    kubeconfig = str(outputs["kubeconfig"]).encode()
     if not os.environ.get(_KEY):
-        return [*paths, sealing.put(folder / "kubeconfig", kubeconfig)]
+        return [*paths, sealing.put(folder / "kubeconfig", content)]
     # What an unsealed run left must not be picked up beside it.
     (folder / "kubeconfig").unlink(missing_ok=True)
     return [
         *paths,
-        sealing.put(folder / "kubeconfig.sealed", sealing.key(_KEY).encrypt(kubeconfig)),
+        sealing.put(folder / "kubeconfig.sealed", sealing.key(_KEY).encrypt(content)),
     ]
+
+
+def kubeconfig(outputs: Mapping[str, object], name: str) -> str:
+    """The text of an administrator's, secret. Raises StackError."""
+    if "kubeconfig" in outputs:
+        return str(outputs["kubeconfig"])
+    raise StackError(
+        f"stack {name} has no kubeconfig: it was never applied to its end\n"
+        f"  do: make up STACK={name}"
+    )
 
 
 def inventory(outputs: Mapping[str, object]) -> dict[str, object]:

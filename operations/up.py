@@ -12,11 +12,13 @@ import sys
 from pathlib import Path
 
 from operations import preview, question, sealed_state
-from operations.engine import stack
+from operations.engine import progress, stack, update
 from operations.engine.engine import PLAN_SHOWN, Engine, StackError
 from operations.engine.preview_files import Report
+from operations.engine.progress import Progress, Steps
 from stacks.cluster import rollout
 from stacks.cluster.plan import Plan
+from stacks.edits import memory
 
 # A gate that is gone runs nothing.
 _GONE = re.compile(r"delete  (?!.*-wave-[0-9]+$)")
@@ -26,7 +28,7 @@ _OPTIONS = ("--yes", "--skip-preview", "--suppress-permalink=true", "--suppress-
 
 
 def main(arguments: list[str]) -> int:
-    """Show the plan, ask, become the engine's `up`; exit code 1 when it is not applied."""
+    """Show the plan, ask, run the engine's `up`; exit code 1 when it is not applied."""
     given = _parsed(arguments)
     try:
         engine = Engine(given.stack)
@@ -51,7 +53,10 @@ def main(arguments: list[str]) -> int:
             _make_stack(engine)
         elif seals:
             _seal(engine)
-        engine.become("up", *_OPTIONS, *_on_failures(engine, wanted, steps), extra=PLAN_SHOWN)
+        words = [*_OPTIONS, *_on_failures(engine, wanted, steps)]
+        if given.verbose:
+            engine.become("up", *words, extra=PLAN_SHOWN)
+        return update.run(engine, words, Progress(_steps(engine)), extra=PLAN_SHOWN)
     except StackError as error:
         sys.stderr.write(f"ERROR {error}\n")
     return 1
@@ -70,6 +75,9 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--backup-state", action="store_true", help="seal a copy of the state before the update"
+    )
+    parser.add_argument(
+        "--verbose", action="store_true", help="the engine's own lines, one a resource"
     )
     return parser.parse_args(arguments)
 
@@ -118,6 +126,18 @@ def _on_failures(engine: Engine, wanted: Plan, steps: tuple[str, ...] | None) ->
         print(f"{text}: {leaving[0].split()[-1]}", flush=True)
         return []
     return ["--continue-on-error"]
+
+
+def _steps(engine: Engine) -> Steps:
+    """What the update is expected to run, by what the stack remembers. Raises StackError."""
+    remembered = stack.remembered(engine.outputs())
+    before = None
+    if remembered is not None:
+        try:
+            before = memory.read(remembered)
+        except memory.UnreadableMemoryError:
+            return Steps()  # the program refuses, and tells why
+    return progress.steps(before, stack.plan_of(engine.stack, remembered))
 
 
 def _lines(report: Report) -> list[str]:

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
 _ENVIRONMENT = Path(".env")
 _LOCAL = Path(".local")  # where `make engine` puts program and plugins
@@ -119,6 +120,20 @@ class Engine:
             capture_output=True,
             text=True,
             check=False,
+        )
+
+    def start(
+        self, *words: str, extra: Mapping[str, str], output: IO[bytes]
+    ) -> subprocess.Popen[bytes]:
+        """The engine on this stack as a child in a process group of its own. Raises StackError."""
+        return subprocess.Popen(
+            self._command(words),
+            # Else it does not know --event-log.
+            env={**self.environment, **extra, "PULUMI_DEBUG_COMMANDS": "true"},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            process_group=0,
         )
 
     def become(self, *words: str, extra: Mapping[str, str]) -> None:

@@ -49,6 +49,20 @@ class Stack:
             )
         return replace(self, backup_key=key)
 
+    def target(self, name: str) -> Target:
+        """How the machine of a node is reached. Raises StackError."""
+        if name in self.targets:
+            return self.targets[name]
+        known = ", ".join(self.targets)
+        if any(node.name == name for node in self.plan.nodes):
+            raise StackError(
+                f"{name} is in the config, but its machine was not made yet; there are: {known}\n"
+                "  do: apply the config first (make up)"
+            )
+        raise StackError(
+            f"there is no node {name or 'without a name'}; there are: {known}\n  do: NODE=name"
+        )
+
     def identity(self, node: Node) -> dict[str, str]:
         """The values that every phase gets."""
         return {
@@ -70,8 +84,8 @@ def read(name: str, *, applied: bool, whole: bool = True, connects: bool = True)
     """
     engine = Engine(name)
     outputs = engine.outputs()
-    remembered = _remembered(outputs.get("applied"))
-    wanted = plan_of(name, remembered)
+    known = remembered(outputs)
+    wanted = plan_of(name, known)
     by_config = {
         node.name: _of_config(node, wanted) for node in wanted.nodes if node.ssh is not None
     }
@@ -94,7 +108,7 @@ def read(name: str, *, applied: bool, whole: bool = True, connects: bool = True)
         plan=wanted,
         targets=targets,
         cluster_id=cluster_id,
-        remembered=remembered,
+        remembered=known,
         backup_key=str(outputs.get("backupKey") or ""),
         backup_keys=_keys(outputs.get("backupKeys")),
         kubeconfig=str(outputs.get("kubeconfig") or ""),
@@ -129,7 +143,9 @@ def plan_of(name: str, remembered: Mapping[str, object] | None = None) -> Plan:
         raise StackError(formats.problems(str(file), error.problems)) from None
 
 
-def _remembered(applied: object) -> Mapping[str, object] | None:
+def remembered(outputs: Mapping[str, object]) -> Mapping[str, object] | None:
+    """Of a stack's outputs, its memory of the last success."""
+    applied = outputs.get("applied")
     try:
         found: object = json.loads(str(applied)) if applied else None
     except ValueError:

@@ -21,7 +21,7 @@ _MOST = 8 * 2**20  # characters of an answer; a probe of a thousand nodes has ab
 _CONTROL = re.compile(r"[^\n\t -~]")
 _COMMAND = re.compile(r"^([ \t]*)::|##\[", re.MULTILINE)
 _MACHINE, _KNOWN = "machine", "known_hosts"
-_UNREACHABLE = 255  # ssh's own exit code; the phases end with others
+UNREACHABLE = 255  # ssh's own exit code; the phases end with others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Answer:
 
     @property
     def reached(self) -> bool:
-        return self.status != _UNREACHABLE
+        return self.status != UNREACHABLE
 
     @property
     def last_line(self) -> str:
@@ -119,7 +119,7 @@ def ended(command: list[str], text: str, *, limit_s: int) -> tuple[int, str]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return _UNREACHABLE, f"no answer within {limit_s} s"
+        return UNREACHABLE, f"no answer within {limit_s} s"
     return done.returncode, plain(done.stdout)
 
 
@@ -133,8 +133,11 @@ def plain(text: str) -> str:
     return _COMMAND.sub(lambda found: f"{found[1]}: :" if found[1] is not None else "# [", kept)
 
 
-def client(target: Target, folder: Path) -> list[str]:
-    """The SSH client's command, by way of the bastion. Keys are in `folder` for its one use."""
+def client(target: Target, folder: Path, *, terminal: bool = False) -> list[str]:
+    """The SSH client's command, by way of the bastion. Keys are in `folder` for its one use.
+
+    `terminal`: the session has one, as a login shell needs.
+    """
     words = _words(target.hop, folder / _MACHINE)
     if target.bastion:
         through = _words(target.bastion, folder / "bastion")
@@ -142,7 +145,7 @@ def client(target: Target, folder: Path) -> list[str]:
         # path are checked with the config).
         proxy = " ".join([*through, "-W", "%h:%p", target.bastion.address])
         words += ["-o", f"ProxyCommand={proxy}"]
-    return [*words, "--", target.hop.address]
+    return [*words, *(["-t"] if terminal else []), "--", target.hop.address]
 
 
 def known_hosts(folder: Path) -> Path:

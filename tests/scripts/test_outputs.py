@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 from cryptography.fernet import Fernet
 
 from tests.scripts.project import Project, project
@@ -143,3 +144,73 @@ def test_what_was_never_applied_or_sealed_is_told(prod: Project, key: str) -> No
     assert "never applied to its end" in prod.run("operations.outputs", "prod", fails=True)
     told = prod.run("operations.outputs", "--unseal", "prod", fails=True, KUBE_HA_SEAL_KEY=key)
     assert "there is no sealed kubeconfig" in told
+
+
+REAL = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "clusters": [{"name": "prod", "cluster": {"server": "https://new"}}],
+    "contexts": [{"name": "prod", "context": {"cluster": "prod", "user": "prod"}}],
+    "users": [{"name": "prod", "user": {"client-key-data": "SECRET"}}],
+    "current-context": "prod",
+}
+OTHER = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "clusters": [
+        {"name": "prod", "cluster": {"server": "https://old"}},
+        {"name": "other", "cluster": {"server": "https://other"}},
+    ],
+    "contexts": [{"name": "other", "context": {"cluster": "other", "user": "other"}}],
+    "users": [{"name": "other", "user": {"token": "t"}}],
+    "current-context": "other",
+    "preferences": {"colors": True},
+}
+
+
+@pytest.fixture
+def real(prod: Project) -> Project:
+    prod.says(stack=json.dumps({**OUTPUTS, "kubeconfig": yaml.safe_dump(REAL)}))
+    return prod
+
+
+def test_the_kubeconfig_is_written_and_the_line_that_uses_it_printed(real: Project) -> None:
+    told = real.run("operations.kubeconfig", "prod", KUBE_HA_SEAL_KEY="")
+    assert told == f"export KUBECONFIG={real.folder / FOLDER}/kubeconfig\n"
+    assert yaml.safe_load(real.read(f"{FOLDER}/kubeconfig")) == REAL
+    assert files(real) == {"kubeconfig": 0o600}
+    assert not (real.folder / ".kube").exists()
+
+
+def test_it_is_merged_only_when_asked_and_what_was_there_stays(real: Project) -> None:
+    (real.folder / ".kube").mkdir()
+    real.says(**{".kube/config": yaml.safe_dump(OTHER)})
+    for _ in range(2):
+        told = real.run("operations.kubeconfig", "prod", "--merge")
+        assert "SECRET" not in told
+        assert "current context: other" in told
+    merged = yaml.safe_load(real.read(".kube/config"))
+    assert {entry["name"]: entry["cluster"]["server"] for entry in merged["clusters"]} == {
+        "other": "https://other",
+        "prod": "https://new",
+    }
+    assert [entry["name"] for entry in merged["users"]] == ["other", "prod"]
+    assert merged["preferences"] == {"colors": True}
+    assert (real.folder / ".kube/config").stat().st_mode & 0o777 == 0o600
+    assert (real.folder / ".kube/config.before-kube-ha").stat().st_mode & 0o777 == 0o600
+
+
+def test_without_a_kubeconfig_of_the_user_one_is_made(real: Project) -> None:
+    real.run("operations.kubeconfig", "prod", "--merge")
+    assert yaml.safe_load(real.read(".kube/config")) == REAL
+
+
+@pytest.mark.parametrize(
+    "text", ["[", "kind: Pod", "kind: Config\nclusters: [x]", "kind: Config\nusers: 7"]
+)
+def test_what_is_not_a_kubeconfig_is_left_alone(real: Project, text: str) -> None:
+    (real.folder / ".kube").mkdir()
+    real.says(**{".kube/config": text})
+    told = real.run("operations.kubeconfig", "prod", "--merge", fails=True)
+    assert ".kube/config is not a kubeconfig" in told
+    assert real.read(".kube/config") == text

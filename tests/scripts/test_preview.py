@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -199,14 +202,52 @@ def test_a_runner_is_not_trusted_with_the_only_state(prod: Project, module: str)
     assert prod.calls == []
 
 
-def test_up_becomes_the_engine_so_that_signals_reach_it(prod: Project) -> None:
-    command = [sys.executable, "-m", "operations.up", "prod", "--yes"]
+def test_with_the_engines_own_lines_up_becomes_the_engine(prod: Project) -> None:
+    command = [sys.executable, "-m", "operations.up", "prod", "--yes", "--verbose"]
     with subprocess.Popen(
         command, cwd=prod.folder, env=prod.environment(), stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.communicate(timeout=60)[0].endswith("\napplied\n")
     assert int(prod.read("pid")) == process.pid
     assert prod.calls[-1].startswith("up --yes --skip-preview --suppress-permalink=true")
+
+
+ENGINE = """#!/bin/bash
+case $1 in
+  stack) echo {} ;;
+  up)
+    trap 'echo interrupted; exit 3' INT
+    echo begun >begun
+    for _ in {1..600}; do sleep 0.1; done ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("to_the_group", [True, False], ids=["terminal", "kill"])
+def test_an_interrupt_reaches_the_engine_once_and_its_exit_code_is_the_commands(
+    prod: Project, *, to_the_group: bool
+) -> None:
+    prod.says(**{"bin/pulumi": ENGINE})
+    process = subprocess.Popen(
+        [sys.executable, "-m", "operations.up", "prod", "--yes"],
+        cwd=prod.folder,
+        env=prod.environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    end = time.monotonic() + 60
+    while not (prod.folder / "begun").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    (os.killpg if to_the_group else os.kill)(process.pid, signal.SIGINT)
+    text = process.communicate(timeout=60)[0]
+    assert process.returncode == 3
+    assert text.count("interrupted") == 1
+
+
+def test_an_engine_that_was_killed_is_no_success(prod: Project) -> None:
+    prod.says(**{"bin/pulumi": ENGINE.replace("echo begun >begun", "kill -9 $$")})
+    prod.run("operations.up", "prod", "--yes", fails=True)
 
 
 @pytest.fixture
