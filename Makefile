@@ -96,6 +96,9 @@ wipe: engine ## remove everything of kube-ha from NODE, an adopted machine that 
 bundle: setup ## the air-gap bundle of the pinned versions; pins what upstream gives for the first time
 	@$(PY) -m artifacts.bundle --record --link .local/bundle
 
+sbom: python ## the bill of materials of the pinned versions, CycloneDX JSON on stdout; a bundle holds its own
+	@$(PY) -m artifacts.sbom
+
 ##@ For a CI system
 
 stacks: python ## the stacks that any computer can work on, for a CI system

@@ -8,6 +8,7 @@ for those that it is to become.
     registry/             storage of an OCI registry with all images
     bin/                  kubectl and etcdctl for this computer
     manifest.json         SHA-256 by upstream URL, digest by image reference, origin by name
+    sbom.cdx.json         bill of materials, CycloneDX
 
 What is downloaded has to be what artifacts/pins.json says of it, where it says something.
 
@@ -30,7 +31,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from artifacts import build, contents, pins, sources
+from artifacts import build, contents, pins, sbom, sources
 from artifacts.download import DownloadError, Upstream, file_sha256
 from artifacts.layers import LayerError
 from artifacts.lock import ARCHITECTURES, HERE, Lock, LockError, Module, read
@@ -111,6 +112,14 @@ def _fill(order: Order, work: Path) -> None:
         "origin": dict(sorted(origins.items())),
     }
     (work / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+
+
+def _list_materials(lock: Lock, target: Path) -> None:
+    """Write the bill of materials, of a bundle too that was made by a version without one."""
+    text = sbom.document(lock, sbom.of_manifest(target / "manifest.json"))
+    new = target / f".{sbom.NAME}.new"
+    new.write_text(text)
+    new.replace(target / sbom.NAME)
 
 
 def _pin(lock: Lock, target: Path, *, record: bool) -> None:
@@ -208,6 +217,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         target: Path = arguments.out or order.cache / "bundle" / key(order)
         make(order, target.absolute())
         _pin(order.lock, target, record=arguments.record)
+        _list_materials(order.lock, target)
     except (
         LockError,
         DownloadError,

@@ -121,6 +121,12 @@ def read(
     )
 
 
+def licenses(path: Path = HERE / "lock.yaml") -> dict[str, str]:
+    """SPDX identifier by name of a module. Raises LockError."""
+    modules = _section(_mapping(yaml.safe_load(path.read_text()), str(path)), "modules")
+    return {name: _text(_section(modules, name), "license") for name in modules}
+
+
 def _versions(raw: Mapping[str, object], kubernetes: str, where: str) -> dict[str, str]:
     """Version by component of one set."""
     sets = _section(raw, "sets")
