@@ -24,6 +24,7 @@ from stacks.edits.memory import Memory
 from stacks.edits.transition import TransitionError
 from stacks.explain import comment, document, formats, report, terminal
 from stacks.explain.report import Report
+from stacks.version import VERSION
 
 _HIDDEN = "[secret]"  # what the engine prints in place of one
 _FORMATS = ("text", "json", "markdown")
@@ -91,6 +92,7 @@ def _unread(config: Spec) -> list[Problem]:
 
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m stacks", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"kube-ha {VERSION}")
     parser.add_argument("file", type=Path, help="stack file, as Pulumi.dev.yaml")
     parser.add_argument(
         "--previous",

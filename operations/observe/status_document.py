@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from operations.observe import backups, overview
 from operations.observe.observation import Look
 from operations.observe.overview import Etcd, NodeState
+from stacks.version import VERSION
 
 
 def document(seen: Look) -> dict[str, object]:
@@ -14,6 +15,7 @@ def document(seen: Look) -> dict[str, object]:
     view, findings = overview.of(seen), seen.findings
     first = view.first_to_end
     return {
+        "programVersion": VERSION,
         "stack": seen.stack,
         "cluster": seen.plan.spec.cluster.name,
         "kubernetes": seen.plan.versions.kubernetes,

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from stacks import version
 from stacks.config import redaction
 from stacks.explain.actions import Kind, NodeChange, Order, Wave
 from stacks.explain.disruption import Audience
@@ -95,6 +96,7 @@ class RollBack:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     version: Literal[1]
+    program_version: str  # of kube-ha
     cluster: str
     new: bool  # there is no cluster yet
     comparable: bool  # False: the config that was last applied is not known
@@ -113,6 +115,7 @@ class Document:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
     version: Literal[1]
+    program_version: str
     refused: list[Problem]
 
 
@@ -123,7 +126,9 @@ def as_json(said: Report, warnings: Sequence[tuple[str, str]] = ()) -> str:
 
 def refused(problems: Sequence[tuple[str, str]]) -> str:
     """The same of a config, or an edit, that is refused."""
-    return _dumped(Refused(version=VERSION, refused=_problems(problems)))
+    return _dumped(
+        Refused(version=VERSION, program_version=version.VERSION, refused=_problems(problems))
+    )
 
 
 def _dumped(found: Document | Refused) -> str:
@@ -147,6 +152,7 @@ def _document(said: Report, warnings: Sequence[tuple[str, str]]) -> Document:
     pools = {node.name: node.pool for node in (*said.plan.away, *said.plan.nodes)}
     return Document(
         version=VERSION,
+        program_version=version.VERSION,
         cluster=said.plan.spec.cluster.name,
         new=said.is_new,
         comparable=said.changes.comparable,

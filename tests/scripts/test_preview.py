@@ -318,7 +318,7 @@ def test_in_the_checkouts_own_backend_it_is_made(prod: Project) -> None:
     (prod.folder / "stack").unlink()
     prod.says(**{".env": "export PULUMI_BACKEND_URL=file://here\n"})
     prod.run("operations.up", "prod", "--yes", PULUMI_BACKEND_URL="")
-    assert prod.calls[-2].startswith("stack select --create")
+    assert prod.calls[-3].startswith("stack select --create")
     assert prod.calls[-1].startswith("up ")
     assert "PULUMI_BACKEND_URL=file://here" in prod.read("environment").splitlines()
 

@@ -11,6 +11,7 @@ import pytest
 
 from stacks.edits import memory, transition
 from stacks.explain import document, report
+from stacks.version import VERSION
 from tests.unit.configs import GONE, adopted, aws, edited, gcp, lab, planned
 from tests.unit.explain.reports import made
 
@@ -71,7 +72,11 @@ def test_it_is_as_the_schema_tells(
 def test_so_is_a_refusal(schema: Mapping[str, object]) -> None:
     found = json.loads(document.refused([("cluster.name", "cannot change")]))
     jsonschema.validate(found, schema)
-    assert found == {"version": 1, "refused": [{"path": "cluster.name", "text": "cannot change"}]}
+    assert found == {
+        "version": 1,
+        "programVersion": VERSION,
+        "refused": [{"path": "cluster.name", "text": "cannot change"}],
+    }
 
 
 def test_so_is_what_is_told_where_the_last_config_is_not_known(
