@@ -93,8 +93,9 @@ wipe: engine ## remove everything of kube-ha from NODE, an adopted machine that 
 
 ##@ Air gap
 
-bundle: setup ## the air-gap bundle of the pinned versions; pins what upstream gives for the first time
-	@$(PY) -m artifacts.bundle --record --link .local/bundle
+bundle: python ## the air-gap bundle of the pinned versions; Python and a network are enough where upstream answers; ALSO="kubernetes=1.35.4"
+	@$(PY) -m artifacts.sources || bash lab/setup.sh
+	@$(PY) -m artifacts.bundle --record --link .local/bundle $(foreach also,$(ALSO),--also $(also))
 
 sbom: python ## the bill of materials of the pinned versions, CycloneDX JSON on stdout; a bundle holds its own
 	@$(PY) -m artifacts.sbom

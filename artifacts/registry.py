@@ -1,4 +1,8 @@
-"""Fill the storage of an OCI registry, through a registry that runs only as long as this takes."""
+"""Fill the storage of an OCI registry.
+
+What upstream's registries have is copied by Python alone. What was built here goes through a
+registry that runs only as long as this takes.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from functools import cached_property
 from pathlib import Path
 
+from artifacts import pull
+
 START_TIMEOUT_S = 20
+_INSTALL = "lab/host.sh install"
 
 
 class RegistryError(RuntimeError):
@@ -20,10 +28,15 @@ class RegistryError(RuntimeError):
 
 
 class Registry:
-    """A running registry on a loopback port."""
+    """A storage, and the registry in front of it, which starts when it is first needed."""
 
-    def __init__(self, endpoint: str) -> None:
-        self.endpoint = endpoint
+    def __init__(self, storage: Path, running: ExitStack) -> None:
+        self._storage, self._running = storage, running
+
+    @cached_property
+    def endpoint(self) -> str:
+        """Where it answers, host:port of this computer. Raises RegistryError."""
+        return self._running.enter_context(_started(self._storage))
 
     def copy(self, source: str, ref: str, arch: str, *, plain_http: bool = False) -> str:
         """Copy one image from `source` (skopeo's words) to where nodes ask for `ref`.
@@ -32,13 +45,17 @@ class Registry:
         digest of the manifest for `arch`; layers and digests stay what they are. Raises
         RegistryError.
         """
+        path = ref.partition("/")[2]
+        if source.startswith("docker://"):
+            return self._pulled(source.removeprefix("docker://"), path, arch, plain=plain_http)
+        if shutil.which("skopeo") is None:
+            raise RegistryError(f"skopeo is not installed\n  do: {_INSTALL}")
         with tempfile.NamedTemporaryFile("r") as digest:
             command = [
                 "skopeo", "--insecure-policy", f"--override-arch={arch}", "--override-os=linux",
                 "copy", "--quiet", "--preserve-digests", f"--digestfile={digest.name}",
                 "--dest-tls-verify=false", "--retry-times=3",
-                *(["--src-tls-verify=false"] if plain_http else []),
-                source, f"docker://{self.endpoint}/{ref.partition('/')[2]}",
+                source, f"docker://{self.endpoint}/{path}",
             ]  # fmt: skip
             result = subprocess.run(
                 command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
@@ -51,14 +68,29 @@ class Registry:
                 )
             return digest.read().strip()
 
+    def _pulled(self, source: str, path: str, arch: str, *, plain: bool) -> str:
+        host, _, named = source.partition("/")
+        repository, _, tag = named.rpartition(":")
+        upstream = pull.Source(url=f"http{'' if plain else 's'}://{host}", repository=repository)
+        to, _, to_tag = path.rpartition(":")
+        try:
+            return upstream.copy(tag, arch, pull.Storage(self._storage), (to, to_tag))
+        except pull.PullError as error:
+            raise RegistryError(str(error)) from None
+
 
 @contextmanager
 def serve(storage: Path) -> Iterator[Registry]:
-    """A registry that writes to `storage`, stopped at the end. Raises RegistryError."""
-    for program in ("docker-registry", "skopeo"):
-        if shutil.which(program) is None:
-            raise RegistryError(f"{program} is not installed\n  do: lab/host.sh install")
+    """A registry that writes to `storage`, stopped at the end."""
     storage.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as running:
+        yield Registry(storage, running)
+
+
+@contextmanager
+def _started(storage: Path) -> Iterator[str]:
+    if shutil.which("docker-registry") is None:
+        raise RegistryError(f"docker-registry is not installed\n  do: {_INSTALL}")
     endpoint = f"127.0.0.1:{_free_port()}"
     with tempfile.TemporaryDirectory() as work:
         config, log = Path(work) / "config.yml", Path(work) / "log"
@@ -73,7 +105,7 @@ def serve(storage: Path) -> Iterator[Registry]:
         ) as process:  # fmt: skip
             try:
                 _wait_for(endpoint, process, log)
-                yield Registry(endpoint)
+                yield endpoint
             finally:
                 process.terminate()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ class Upstream:
     requests: list[tuple[str, str]] = field(default_factory=list)
     cut_after: int | None = None  # the next answer ends after so many bytes
     ranges: bool = True
+    kinds: dict[str, str] = field(default_factory=dict)  # Content-Type by path
+    token: str = ""  # without which only `token` itself is answered
 
     def publish(self, path: str, content: bytes, *, checksum_at: str = "", lists: str = "") -> str:
         """Serve `content`, and its checksum as a bare line or as sha256sum lists `lists`."""
@@ -41,6 +44,15 @@ def serve() -> Iterator[Upstream]:
             wanted = self.headers.get("Range", "")
             path = self.path.lstrip("/")
             upstream.requests.append((path, wanted))
+            if path.startswith("token?"):
+                upstream.files[path] = json.dumps({"token": upstream.token}).encode()
+            elif upstream.token and self.headers.get("Authorization") != f"Bearer {upstream.token}":
+                scope = f'service="here",scope="repository:{path[3:].rpartition("/")[0].rpartition("/")[0]}:pull"'
+                self.send_response(401)
+                self.send_header("WWW-Authenticate", f'Bearer realm="{upstream.url}/token",{scope}')
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
             content = upstream.files.get(path)
             if content is None:
                 self.send_error(404)
@@ -51,6 +63,8 @@ def serve() -> Iterator[Upstream]:
                 return
             self.send_response(206 if start else 200)
             self.send_header("Content-Length", str(len(content) - start))
+            if path in upstream.kinds:
+                self.send_header("Content-Type", upstream.kinds[path])
             self.end_headers()
             end = len(content)
             if upstream.cut_after is not None:
