@@ -25,6 +25,7 @@ TOPOLOGIES = {
     "Pulumi.prod.yaml": (3, 3, 3),
     "Pulumi.staging.yaml": (3, 3, 1),
     "adopted.yaml": (3, 3, 2),
+    "air-gap.yaml": (3, 3, 2),
     "aws.yaml": (3, 3, 3),
     "tunnel.yaml": (3, 3, 2),
     "dns.yaml": (3, 3, 3),
