@@ -66,7 +66,7 @@ def test_the_unit_starts_the_registry_by_its_file() -> None:
 
 
 def test_the_page_names_every_file_of_the_example() -> None:
-    page = (ROOT / "docs/serve-a-bundle.md").read_text()
+    page = (ROOT / "docs/install/serve-a-bundle.md").read_text()
     assert [path.name for path in MIRROR.iterdir() if path.name not in page] == []
     for key, value in mirror().items():
         assert f"{key}: {value}" in page
