@@ -253,7 +253,7 @@ def test_programs_get_the_same_in_stable_keys() -> None:
     assert told["firstCertificateToEnd"]["days"] == 300
     assert sorted(told) == [
         "api", "away", "cluster", "clusterDifferences", "differences", "endpoint", "etcd",
-        "firstCertificateToEnd", "kubernetes", "lastBackup", "lastBackupSent", "loadBalancers", "nodes", "notApplied", "stack", "virtualIp",
+        "firstCertificateToEnd", "kubernetes", "lastBackup", "lastBackupSent", "loadBalancers", "nodes", "notApplied", "programVersion", "stack", "virtualIp",
     ]  # fmt: skip
 
 
