@@ -1,8 +1,8 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 S = $(or $(STACK),dev)
-# Every target that `make help` lists; none is a file.
-.PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*\#\# .*/\1/p' Makefile)
+# Every target that `make help` lists, and one for them; none is a file.
+.PHONY: planning $(shell sed -n 's/^\([a-z0-9-]*\):.*\#\# .*/\1/p' Makefile)
 # The text of a variable as one word of a shell, and a name in small letters.
 quoted = '$(subst ','\'',$(value $(1)))'
 lower = $(shell echo $(1) | tr A-Z a-z)
@@ -11,6 +11,9 @@ lower = $(shell echo $(1) | tr A-Z a-z)
 
 help: ## this list
 	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+planning:
+	@bash lab/setup.sh plan
 
 setup: ## tools, engine, artefacts and machine image; seconds when they are there
 	@bash lab/setup.sh
@@ -35,10 +38,10 @@ hostkeys: python ## SSH host keys that the machines of STACK show, as lines for 
 preflight: python ## look at every machine of STACK (dev) and list all its problems; changes nothing
 	@bash ci/ssh-key.sh $(PY) -m operations.preflight $(S)
 
-plan: python ## what STACK (dev) would be, in words; PREVIOUS=stack file to compare with; FORMAT=text, json or markdown; VERBOSE=1
+plan: planning ## what STACK (dev) would be, in words; PREVIOUS=stack file to compare with; FORMAT=text, json or markdown; VERBOSE=1
 	@$(PY) -m stacks Pulumi.$(S).yaml $(if $(FORMAT),--format "$(FORMAT)") $(if $(PREVIOUS),--previous "$(PREVIOUS)") $(if $(VERBOSE),--verbose)
 
-preview: engine ## what an update of STACK (dev) would do: plan against BASE (a git commit), engine's diff; WORDS=1: the plan alone; VERBOSE=1
+preview: $(if $(WORDS),planning,engine) ## what an update of STACK (dev) would do: plan against BASE (a git commit), engine's diff; WORDS=1: the plan alone; VERBOSE=1
 	@$(PY) -m operations.preview $(S) $(if $(BASE),--base "$(BASE)") $(if $(WORDS),--words) $(if $(VERBOSE),--verbose)
 
 up: engine ## show the plan of STACK (dev), ask, apply it; YES=1 asks nothing; APPROVED=folder of a preview: only what that one said; BACKUP_STATE=1: seal the state first; VERBOSE=1: the engine's own lines
@@ -102,7 +105,7 @@ sbom: python ## the bill of materials of the pinned versions, CycloneDX JSON on 
 
 ##@ For a CI system
 
-stacks: python ## the stacks that any computer can work on, for a CI system
+stacks: planning ## the stacks that any computer can work on, for a CI system
 	@$(PY) -m operations.stack_list
 
 unseal: python ## the kubeconfig of STACK (dev) that was handed on sealed

@@ -7,9 +7,10 @@ from typing import NoReturn
 
 import pulumi
 
-from components import last_applied, machines, outputs, protection
+from components import last_applied, machines, outputs
 from components.cluster import Cluster, ClusterArgs
 from components.pki.authority import Pki
+from components.protection import Protection
 from stacks.checks import object_store
 from stacks.cluster import artifacts
 from stacks.config import stack_file
@@ -67,5 +68,5 @@ if made.api_address is not None:
 cluster = Cluster(wanted.spec.cluster.name, args)
 if not wanted.local:
     ground = [made] if isinstance(made, pulumi.Resource) else []
-    protection.against_destroy(wanted.spec.cluster.name, cluster, args.pki, *ground)
+    Protection(wanted.spec.cluster.name, [cluster, args.pki, *ground])
 outputs.export(cluster, args, last)

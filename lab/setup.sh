@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes this computer able to run the stacks: packages, Python environment, engine and plugins, artefacts, machine
 # image. Idempotent: a second run takes seconds. Everything outside the checkout is in KUBE_HA_CACHE.
-# With `python` or `engine` behind it only as far as that, which needs neither root nor the lab's packages.
+# With `plan`, `python` or `engine` behind it only as far as that, which needs neither root nor the lab's packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=lab/engine.sh
@@ -25,7 +25,18 @@ python_environment() {
   .venv/bin/python -m compileall -q -j 0 \
     .venv/lib/python3*/site-packages/pulumi_{gcp/{compute,serviceaccount,projects},aws/{ec2,ebs,iam,lb,vpc}}
   printf '%s' "$want" >.venv/kube-ha.sum
+  sha256sum <requirements-plan.txt >.venv/kube-ha-plan.sum
   say "python    environment .venv: done"
+}
+
+# What a change plan needs, in seconds; python_environment adds the rest to it.
+plan_environment() {
+  local want
+  want=$(sha256sum <requirements-plan.txt)
+  if [[ -f .venv/kube-ha-plan.sum && $(<.venv/kube-ha-plan.sum) == "$want" ]]; then return; fi
+  python3 -m venv .venv || die "python3 cannot make a virtual environment" "apt-get install -y python3-venv"
+  .venv/bin/pip install --quiet --disable-pip-version-check -r requirements-plan.txt
+  printf '%s' "$want" >.venv/kube-ha-plan.sum
 }
 
 # Runs a step beside the others; its lines go to the terminal as they come, its end is looked at by `collect`. With job
@@ -82,6 +93,10 @@ main() {
     die "Python 3.11 or newer is needed, this is $(python3 --version)" "install it (Debian 12 and Ubuntu 24.04 have it)"
   case ${1:-all} in
     # What comes after these may print something for other programs, so their lines go to stderr.
+    plan)
+      plan_environment >&2
+      return
+      ;;
     python)
       python_environment >&2
       return
@@ -92,7 +107,7 @@ main() {
       return
       ;;
     all) ;;
-    *) die "unknown part '$1'" "lab/setup.sh, lab/setup.sh python, or lab/setup.sh engine" ;;
+    *) die "unknown part '$1'" "lab/setup.sh, or plan, python or engine behind it" ;;
   esac
   bash lab/host.sh install # ends with the check
   python_environment

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Protocol
 
-from pulumi import Input, Resource
+from pulumi import Input, Resource, RunError
 
 from components.machines.api_door import ApiDoor
 from components.ssh.commands import Machine
@@ -39,7 +39,19 @@ MODULES = {
 
 
 def of(plan: Plan) -> Machines:
-    """The machines of the plan's provider; what they stand on is registered."""
-    module = importlib.import_module(MODULES[plan.spec.machines.provider])
+    """The machines of the plan's provider; what they stand on is registered.
+
+    Raises RunError where the SDK of a cloud is not installed.
+    """
+    try:
+        module = importlib.import_module(MODULES[plan.spec.machines.provider])
+    except ModuleNotFoundError as error:
+        sdk = (error.name or "").replace("_", "-")
+        if not sdk.startswith("pulumi-"):
+            raise
+        raise RunError(
+            f"provider {plan.spec.machines.provider} needs the package {sdk}, which is not "
+            "installed; nothing was touched\n  do: pip install -r requirements.txt"
+        ) from None
     made: Machines = module.of(plan)
     return made

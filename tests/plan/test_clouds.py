@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 
 import pytest
@@ -11,6 +12,7 @@ import yaml
 from stacks.cluster import clouds
 from tests.plan import clouds as providers
 from tests.plan.graph import Graph
+from tests.plan.recording import RunError
 from tests.plan.registration import Resource, Run
 from tests.plan.settled import Stacks, assert_changes, assert_exactly
 from tests.unit.configs import aws, behind_tunnel, gcp, planned
@@ -361,6 +363,21 @@ def test_sdks_of_clouds_are_imported_by_their_own_stacks_alone(stacks: Stacks) -
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(("config", "cloud"), [(gcp, "gcp"), (aws, "aws")])
+def test_a_missing_sdk_is_named_before_anything_is_registered(
+    stacks: Stacks, monkeypatch: pytest.MonkeyPatch, config: Config, cloud: str
+) -> None:
+    for name in [name for name in sys.modules if name.startswith(f"components.machines.{cloud}")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, f"pulumi_{cloud}", None)
+    engine = stacks.new(config({}))
+    with pytest.raises(
+        RunError, match=f"provider {cloud} needs the package pulumi-{cloud}, which is not"
+    ):
+        engine.up(config({}))
+    assert engine.resources == {}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -274,7 +275,7 @@ def _wait(fact: Callable[[], bool]) -> None:
 PROTECTED = """
 import pulumi
 from pulumi import ResourceOptions
-from components import protection
+from components.protection import Protection
 
 cluster = pulumi.ComponentResource("a:b:Cluster", "prod")
 keys = pulumi.ComponentResource("a:b:Pki", "prod-pki")
@@ -283,7 +284,7 @@ nodes = [
     pulumi.Stash(f"node-{n}", input=key.output, opts=ResourceOptions(parent=cluster)) for n in (1, 2)
 ]
 if pulumi.Config().get("protects"):
-    protection.against_destroy("prod", cluster, keys)
+    Protection("prod", [cluster, keys])
 """
 
 
@@ -293,11 +294,27 @@ def test_a_protected_cluster_is_not_destroyed_in_part_either(tmp_path: Path) -> 
     own = {"PYTHONPATH": str(Path(__file__).parents[2])}
     project.up(**own).succeeded()
     project.set(protects="true")
-    assert "+ 1 created" in project.up(**own).succeeded().text, "nothing that is there changes"
+    assert "+ 2 created" in project.up(**own).succeeded().text, "nothing that is there changes"
     for words in (["--yes"], ["--yes", "--skip-preview"]):
         refused = project.pulumi("destroy", *words)
         assert refused.code != 0
         assert '::prod-protection" cannot be deleted' in refused.text
     assert project.pulumi("preview", "--expect-no-changes", **own).succeeded()
     project.pulumi("state", "unprotect", "--all", "--yes").succeeded()
-    assert "7 deleted" in project.pulumi("destroy", "--yes", "--skip-preview").succeeded().text
+    assert "8 deleted" in project.pulumi("destroy", "--yes", "--skip-preview").succeeded().text
+
+
+def test_install_makes_the_environment_that_a_first_update_runs_in(tmp_path: Path) -> None:
+    """As docs/reference/plain-pulumi.md has it, with no make: install, init, up, refresh, destroy."""
+    project = Project.make(tmp_path / "project", "", virtualenv=".venv")
+    (project.folder / "requirements.txt").write_text("")
+    assert project.pulumi("preview").code != 0
+    project.pulumi("install").succeeded()
+    python = project.folder / ".venv/bin/python"
+    assert python.is_file()
+    # In place of a download: the SDK of whoever runs the tests.
+    (site,) = (project.folder / ".venv/lib").glob("python3*/site-packages")
+    [here] = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "here.pth").write_text(here)
+    for words in (["up"], ["refresh"], ["destroy"], ["stack", "rm"]):
+        project.pulumi(*words, "--yes").succeeded()
