@@ -40,9 +40,14 @@ def test_the_dead_are_named_until_they_are_back_or_forgotten(
     stack.up()
     for name in ("worker-1", "worker-2"):
         stack.node(name).kill()
+    refused = stack.start("destroy")
+    assert refused.end() != 0
+    assert "because it is protected" in refused.tail()
+    assert refused.ssh_connections == []
+    stack.unprotect()
     failed = stack.start("destroy")
     assert failed.end() != 0
-    stack.measured(f"destroy that meets two dead adopted machines: ends in {failed.seconds:.0f} s")
+    stack.took("destroy that meets two dead adopted machines ends", failed.seconds)
     named = [name for name in ("worker-1", "worker-2") if _leaving(name) in failed.tail()]
     assert named, failed.tail()
     assert f"{machines.address(103)}:" not in " ".join(failed.ssh_connections)

@@ -138,8 +138,12 @@ class Stack:
 
     def destroy(self) -> Update:
         """`pulumi destroy` to its end, of a cluster that may be protected."""
-        self.pulumi("state", "unprotect", "--all", "--yes", "--stack", self.name)
+        self.unprotect()
         return self._ended(self.start("destroy"), fails=False)
+
+    def unprotect(self) -> None:
+        """Let a destroy have the cluster."""
+        self.pulumi("state", "unprotect", "--all", "--yes", "--stack", self.name)
 
     def cancel(self) -> None:
         """Take the lock away that a killed engine left."""
