@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from stacks.cluster.plan import Plan
 from stacks.edits.memory import Memory
 from stacks.order import difference
+from stacks.order.difference import Difference
 from stacks.order.step import Step
 
 _QUIET_S = 30.0  # after which a step that runs is told of again
@@ -49,8 +50,19 @@ def steps(before: Memory | None, plan: Plan) -> Steps:
         edit = difference.edit(before, plan)
     except (ValueError, LookupError):
         return Steps()
-    expected = tuple(one.step for one in edit.differences if one.happens)
-    return Steps(expected, {step.name: step for step in (*edit.steps, *expected)})
+    expected = tuple(one.step for one in edit.differences if _is_told(one))
+    # What an earlier try has left runs beside it. A cluster that is made has all it needs in its
+    # plan: what is there for later updates does nothing yet.
+    rest = [Difference(step=step, mark="~") for step in edit.steps if before is not None]
+    known = (*(one.step for one in rest if _is_told(one)), *expected)
+    return Steps(expected, {step.name: step for step in known})
+
+
+def _is_told(one: Difference) -> bool:
+    """Names of attempts and copies of scripts are no steps to a person; machines are made by the
+    providers, under names of theirs.
+    """
+    return one.happens and one.step.kind != "machine"
 
 
 class Progress:

@@ -65,8 +65,7 @@ def told(edits: dict[str, object], *, was: Memory | None = None) -> Told:
 
 def test_a_step_is_told_once_all_its_resources_have_ended() -> None:
     seen = told({"pools.worker.count": 3}, was=before())
-    seen.does("worker-3-machine", for_s=5)
-    seen.does("dev-worker-3-preflight", for_s=2)
+    seen.does("dev-worker-3-preflight", for_s=7)
     assert seen.lines == []
     seen.does("dev-worker-3-node", for_s=34)
     assert len(seen.lines) == 1
@@ -97,7 +96,7 @@ def test_an_update_as_planned_ends_with_all_steps_done(
 
 def test_what_an_earlier_try_has_done_counts_and_is_not_told() -> None:
     seen = told({"pools.worker.count": 3}, was=before())
-    for name in ("worker-3-machine", "dev-worker-3-preflight", "dev-worker-3-node"):
+    for name in ("dev-worker-3-preflight", "dev-worker-3-node"):
         seen.does(name, "same")
     seen.does("dev-worker-3-join")
     (line,) = seen.lines
