@@ -59,9 +59,7 @@ def steps(before: Memory | None, plan: Plan) -> Steps:
 
 
 def _is_told(one: Difference) -> bool:
-    """Names of attempts and copies of scripts are no steps to a person; machines are made by the
-    providers, under names of theirs.
-    """
+    """Only what does something on a machine. Providers make machines, under names of theirs."""
     return one.happens and one.step.kind != "machine"
 
 
