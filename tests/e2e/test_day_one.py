@@ -8,16 +8,14 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.e2e.harness import config, lab
+from tests.e2e.harness import config
 from tests.e2e.harness.assertions import assert_up_changes_nothing
 from tests.e2e.harness.lab import ROOT
 from tests.e2e.harness.machines import Machines
-from tests.e2e.harness.node import Node
 from tests.e2e.harness.stack import Stack
 from tests.e2e.harness.waiting import wait_for
 
@@ -83,35 +81,23 @@ class Reader:
 
 
 @pytest.fixture(scope="module")
-def hosts(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[Machines, dict[str, list[dict[str, object]]]]]:
-    """Machines that run, and what their owner knows of each: name and address, no host key."""
-    machines = Machines(LAB, SUBNET, Path(tmp_path_factory.mktemp("day-one")))
-    lab.free(LAB)
-    try:
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """With machines that run, of whom their owner knows name and address, and no host key."""
+    machines = Machines(LAB, SUBNET, tmp_path_factory.mktemp("day-one"))
+    known: dict[str, list[dict[str, object]]] = {"master": [], "worker": []}
+    with Stack("day_one", config.adopted(LAB, machines.mirror, machines.user_key, known)) as stack:
         machines.start_lab()
-        found: dict[str, list[dict[str, object]]] = {}
         for name, number in NAMES.items():
             entry = machines.start(name, number)
             del entry["hostKey"]
-            found.setdefault(name.partition("-")[0], []).append(entry)
+            known[name.partition("-")[0]].append(entry)
+        stack.write()
         for name in NAMES:
-            wait_for(f"{name} booted", Node(LAB, name).is_booting, limit_s=120)
-        yield machines, found
-    finally:
-        lab.free(LAB)
-
-
-@pytest.fixture(scope="module")
-def reader(hosts: tuple[Machines, dict[str, list[dict[str, object]]]]) -> Iterator[Reader]:
-    machines, known = hosts
-    with Stack("day_one", config.adopted(LAB, machines.mirror, machines.user_key, known)) as stack:
-        outputs = ROOT / ".local/outputs" / stack.name
+            wait_for(f"{name} booted", stack.node(name).is_booting, limit_s=120)
         try:
             yield Reader(stack)
         finally:
-            shutil.rmtree(outputs, ignore_errors=True)
+            shutil.rmtree(ROOT / ".local/outputs" / stack.name, ignore_errors=True)
 
 
 def test_the_page_has_the_commands_in_this_order() -> None:
