@@ -47,7 +47,8 @@ def headline(before: Memory | None, plan: Plan, found: Changes) -> Headline:
     limits = roll_back(before, plan, found)
     back = "at any time: edit back, then run up again"
     if before is None:
-        back = "at any time: pulumi destroy"
+        protected = "" if plan.local else "pulumi state unprotect --all, then "
+        back = f"at any time: {protected}pulumi destroy"
     elif before.plan is None:
         back = "not known"
     return Headline(

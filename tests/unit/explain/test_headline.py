@@ -70,6 +70,8 @@ def test_a_new_cluster_is_created() -> None:
         "Create cluster dev: Kubernetes 1.36.3, 3 masters, 3 etcd members, 2 workers",
     )
     assert made(None, lab()).headline.way_back == "at any time: pulumi destroy"
+    back = "at any time: pulumi state unprotect --all, then pulumi destroy"
+    assert made(None, adopted()).headline.way_back == back
 
 
 def test_ssh_is_told_of_all_machines_or_of_those_that_have_their_own() -> None:
