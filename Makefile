@@ -1,8 +1,8 @@
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 S = $(or $(STACK),dev)
-# Every target that `make help` lists, and one for them; none is a file.
-.PHONY: planning $(shell sed -n 's/^\([a-z0-9-]*\):.*\#\# .*/\1/p' Makefile)
+# Every target that `make help` lists; none is a file.
+.PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*\#\# .*/\1/p' Makefile)
 # The text of a variable as one word of a shell, and a name in small letters.
 quoted = '$(subst ','\'',$(value $(1)))'
 lower = $(shell echo $(1) | tr A-Z a-z)
@@ -12,9 +12,6 @@ lower = $(shell echo $(1) | tr A-Z a-z)
 help: ## this list
 	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-planning:
-	@bash lab/setup.sh plan
-
 setup: ## tools, engine, artefacts and machine image; seconds when they are there
 	@bash lab/setup.sh
 
@@ -23,6 +20,9 @@ engine: ## Python environment, engine and plugins alone: all that stacks of give
 
 python: ## the Python environment alone
 	@bash lab/setup.sh python
+
+planning: ## the packages that plans need, alone: installed in seconds
+	@bash lab/setup.sh plan
 
 dev: setup ## a cluster of 3 masters and 2 workers on this computer
 	@bash lab/dev.sh
