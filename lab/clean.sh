@@ -40,7 +40,8 @@ refuse_other_stacks() {
     case $code in
       0)
         printf 'ERROR clean: stack %s still has resources, and its only state is in .local/state; ' "$name"
-        printf 'nothing was removed\n  do: source .env; pulumi destroy --stack %s, then make clean\n' "$name"
+        printf 'nothing was removed\n  do: source .env; pulumi state unprotect --all --stack %s; ' "$name"
+        printf 'pulumi destroy --stack %s, then make clean\n' "$name"
         ;;
       1) continue ;;
       *)
