@@ -37,6 +37,7 @@ def checkout() -> Iterator[Path]:
             "Makefile",
             "requirements.txt",
             "requirements-dev.txt",
+            "requirements-plan.txt",
             "toolchain/requirements.txt",
         ):
             (folder / file).parent.mkdir(exist_ok=True)
