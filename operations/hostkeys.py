@@ -28,6 +28,7 @@ from stacks.providers import registry
 
 _AT_ONCE = 16  # machines asked in parallel
 _BASTION = "the bastion"  # no name of a machine, which has no blank
+_BEHIND = "not asked: the way to it is through the bastion, whose key is not on record"
 # What OpenSSH calls the file of a key of that kind.
 _FILES = {"ssh-ed25519": "ed25519", "ssh-rsa": "rsa"}
 
@@ -130,8 +131,7 @@ def scan(asked: Sequence[Server]) -> list[Found]:
     found = {one.server.name: one for one in _scanned(first)}
     way = found.get(_BASTION)
     if rest and way and not way.is_proved:
-        text = "not asked: the way to it is through the bastion, whose key is not on record"
-        found |= {one.name: Found(server=one, shown=None, said=text) for one in rest}
+        found |= {one.name: Found(server=one, shown=None, said=_BEHIND) for one in rest}
     else:
         found |= {one.server.name: one for one in _scanned(rest)}
     return _with_twins([found[one.name] for one in asked])
@@ -194,6 +194,14 @@ def _verdict(one: Found) -> str:
 
 
 def _advice(found: Sequence[Found]) -> Iterator[str]:
+    silent = [one.server for one in found if one.shown is None and one.said != _BEHIND]
+    if silent:
+        yield (
+            f"{', '.join(one.name for one in silent)}: the line says why there is no key; one that "
+            "is off times out, in the handshake too\n"
+            "  do: see that it is on and reached from here, that its address, port and the bastion "
+            "are right in the file, and that its server has an ECDSA or Ed25519 key; run this again"
+        )
     shown = [one for one in found if one.shown and one.shown != one.pinned]
     if any(one.pinned for one in shown):
         yield (

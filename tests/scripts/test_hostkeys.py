@@ -279,6 +279,18 @@ def test_all_on_record_is_success_and_nothing_else_is(
     assert ("compare" in capsys.readouterr().out) != pinned
 
 
+def test_who_shows_no_key_is_named_with_what_to_do(
+    start: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port, keys = start(ECDSA)
+    there = [asked("on", port, keys[ECDSA]), asked("off", free_port(), keys[ECDSA])]
+    monkeypatch.setattr(hostkeys, "servers", lambda _: there)
+    assert hostkeys.main(["prod"]) == 1
+    told, way = capsys.readouterr().out.splitlines()[-2:]
+    assert told.startswith("off: the line says why there is no key")
+    assert way.startswith("  do: see that it is on")
+
+
 def test_machines_with_the_same_key_are_told(
     start: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
