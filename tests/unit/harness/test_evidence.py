@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from tests import evidence, measures
-from tests.ledger import Passed
+from tests.e2e.harness.lab import ROOT
+from tests.ledger import RECORD, Passed
 from tests.measures import Measure, Note, Served, Took
 
 GROWING = Served(
@@ -61,6 +65,23 @@ def test_a_figure_needs_its_measure_and_its_clients() -> None:
     assert row in evidence.figures({"grow_one_to_three": passed(took, GROWING)})
     assert "Grow" not in evidence.figures({"grow_one_to_three": passed(took)})
     assert "Grow" not in evidence.figures({"grow_one_to_three": passed(GROWING)})
+
+
+def test_the_check_finds_what_the_record_does_not_say(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in (evidence.README, evidence.PAGE, RECORD):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    evidence.write(tmp_path)
+    assert evidence.main(["--check"], tmp_path) == 0
+    readme = tmp_path / evidence.README
+    readme.write_text(readme.read_text() + "Ready within 98765 s.\n")
+    assert evidence.main(["--check"], tmp_path) == 1
+    assert "'98765 s'" in capsys.readouterr().out
+    (tmp_path / evidence.PAGE).write_text("")
+    assert evidence.main(["--check"], tmp_path) == 1
+    assert "docs/evidence.md: not what" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
