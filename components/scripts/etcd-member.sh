@@ -243,7 +243,7 @@ forget_store() {
 
 become_member() { # become_member FILE...: what etcd restarts for
   set_aside_foreign
-  if etcd_has_data && ! settled etcd.service "$(sha256sum -- "$@")"; then before_restart; fi
+  if etcd_has_data && ! is_settled etcd.service "$(sha256sum -- "$@")"; then before_restart; fi
   join_or_found
   start_etcd "$@"
   # Where it did not run, only now it tells what it is of.

@@ -298,6 +298,26 @@ def test_a_follower_restarts_at_once(shell: Shell) -> None:
     assert "sleep 2" not in shell.calls
 
 
+BECOME = """
+before_restart() { echo "steps aside"; }
+mkdir -p "$STATE" "$DATA/member"
+put 644 "$PWD/unit" <<<"[Service]"
+etcd_has_data() { :; }
+systemctl() { :; }
+for name in set_aside_foreign join_or_found start_etcd promote end_nospace tell_alarms prove_cluster answers; do
+  eval "$name() { :; }"
+done
+"""
+
+
+def test_it_steps_aside_before_a_restart_and_never_without_one(shell: Shell) -> None:
+    code = f'{FILES}; {BECOME} become_member "$PWD/unit"'
+    assert "steps aside" in shell.run(code, phase="etcd-member", values=VALUES)
+    mark = 'sha256sum -- "$PWD/unit" >"$STATE/etcd.service.sum"'
+    code = f'{FILES}; {BECOME} {mark}; become_member "$PWD/unit"'
+    assert "steps aside" not in shell.run(code, phase="etcd-member", values=VALUES)
+
+
 ASIDE = """
 others_serve() { :; }
 nothing_on() { echo "closed $1" >>"$PWD/calls"; }
