@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tarfile
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -137,15 +136,11 @@ def test_official_releases_are_used_where_they_can_be_had(
     assert not (installer.into / "bin/pulumi-language-nodejs").exists()
 
 
-def test_the_second_run_asks_nobody_and_takes_a_moment(
-    installer: Installer, server: Server
-) -> None:
+def test_the_second_run_asks_nobody(installer: Installer, server: Server) -> None:
     installer.run(KUBE_HA_RELEASES_URL=server.url)
     calls = (installer.into / "pulumi/calls").read_text()
-    start = time.monotonic()
     again = installer.run(KUBE_HA_RELEASES_URL="http://127.0.0.1:9")
     assert again.returncode == 0, again.stdout
-    assert time.monotonic() - start < 2
     assert "official" in again.stdout
     assert (installer.into / "pulumi/calls").read_text() == calls
 
