@@ -3,6 +3,7 @@
 import os
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import NoReturn
 
 import pulumi
@@ -30,9 +31,10 @@ def refuse(text: str) -> NoReturn:
     sys.exit(SHOWN)
 
 
+file = Path(f"Pulumi.{pulumi.get_stack()}.yaml")
+given = stack_file.of_engine(os.environ, stack_file.folder(file))
 try:
-    raw, strays = stack_file.of_engine(os.environ), stack_file.strays(os.environ)
-    config = load(raw, misread=strays)
+    config = load(given.config, misread=given.problems)
     last = last_applied.read()
     before = transition.remembered(last)
     wanted = planned(config, before)
@@ -41,13 +43,13 @@ try:
     secret = object_store.secret(wanted.spec, os.environ)
 except (SpecError, transition.TransitionError) as error:
     # Nothing has been registered yet, so nothing is touched.
-    refuse(formats.problems(f"Pulumi.{pulumi.get_stack()}.yaml", error.problems))
+    refuse(formats.problems(str(file), given.located(error.problems)))
 except artifacts.ArtifactError as error:
     refuse(str(error))
 said, now = report.report(before, wanted, verdict), datetime.now(UTC)
 if "KUBE_HA_PLAN_SHOWN" not in os.environ:
     pulumi.info(terminal.as_text(said, now=now))
-for path, warning in report.warnings(said, now):
+for path, warning in given.located(report.warnings(said, now)):
     pulumi.warn(f"{path}: {warning}")
 
 try:

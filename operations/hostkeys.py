@@ -87,19 +87,20 @@ def servers(file: Path) -> list[Server]:
     Of the file's problems only those about the way to machines count: keys are what it lacks.
     """
     try:
-        problems, spec = parse.parse(stack_file.read(file))
+        said = stack_file.look(file)
     except StackFileError as error:
         raise StackError(f"{file}: {error}") from None
-    known = [one for one in problems if spec is None or _is_in_the_way(one)]
+    problems, spec = parse.parse(said.config)
+    known = [*said.problems, *(one for one in problems if spec is None or _is_in_the_way(one))]
     if known or spec is None:
-        raise StackError(formats.problems(str(file), known))
+        raise StackError(formats.problems(str(file), said.located(known)))
     if registry.of(spec).MADE:
         raise StackError(
             f"{file}: machines of provider {spec.machines.provider} are made, with their host "
             "keys\n  do: nothing; this is for machines of provider adopt"
         )
     try:
-        return [*_servers(spec)]
+        return [replace(one, path=said.placed(one.path)) for one in _servers(spec)]
     except OSError as error:
         raise StackError(f"machines.ssh: key file cannot be read: {error}") from None
 

@@ -12,7 +12,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -104,6 +104,7 @@ def _against(base: str, name: str, options: Sequence[str]) -> Report:
         note = f"Commit {commit[:12]} has no Pulumi.{name}.yaml."
         return _noted(_in_words(name, options), note)
     with _kept(before, name) as file:
+        _keep_hosts(commit, file)
         usable, _ = _plan("--format", "json", str(file))
     if usable:
         note = f"Against the stack file of commit {commit[:12]}."
@@ -129,6 +130,7 @@ def _in_words(
     with _kept(previous, name) as before:
         words = ["--previous", str(before)]
         if commit:
+            _keep_hosts(commit, before)
             _keep_manifests(commit, before)
             words += ["--previous-files", str(before.parent)]
         return _told(file, options, *words)
@@ -149,17 +151,32 @@ def _kept(text: str, name: str) -> Iterator[Path]:
         yield file
 
 
+def _keep_hosts(commit: str, file: Path) -> None:
+    """Files with hosts as they were in that commit, beside a stack file of it."""
+    try:
+        named = stack_file.hosts_files(file)
+    except StackFileError:
+        return  # told when it is compared with
+    _keep(commit, file.parent, named)
+
+
 def _keep_manifests(commit: str, file: Path) -> None:
     """Manifests of add-ons as they were in that commit, beside a stack file of it."""
     try:
         said = applied_once(stack_file.read(file))
     except (StackFileError, SpecError):
         return  # told when it is compared with
-    for path in (path for addon in said.addons.values() for path in addon.manifests):
-        place = (file.parent / path).resolve()
-        # What lies elsewhere is no part of the repository.
-        if place.is_relative_to(file.parent.resolve()):
-            found = _git("show", f"{commit}:{path}")
+    _keep(commit, file.parent, (path for one in said.addons.values() for path in one.manifests))
+
+
+def _keep(commit: str, folder: Path, paths: Iterable[str]) -> None:
+    """Files of a commit in `folder`, by the names that its stack file has for them."""
+    root = folder.resolve()
+    for path in paths:
+        place = (root / path).resolve()
+        # What is elsewhere is no part of the repository.
+        if place.is_relative_to(root):
+            found = _git("show", f"{commit}:{place.relative_to(root)}")
             if not found.returncode:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(found.stdout)

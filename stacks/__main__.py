@@ -14,7 +14,7 @@ from stacks.checks import ingress_certificates, mirror, ssh_keys
 from stacks.checks import user_addons as check_user_addons
 from stacks.cluster import user_addons as cluster_user_addons
 from stacks.cluster.resolve import plan
-from stacks.config import local_file, problems, redaction
+from stacks.config import handed_over, local_file, problems, redaction
 from stacks.config.parse import applied_once
 from stacks.config.problems import Problem, SpecError
 from stacks.config.spec import Spec
@@ -41,23 +41,26 @@ def main(arguments: list[str]) -> int:
         return _refused(given.format, str(file), [("", str(error))])
     except TransitionError as error:
         return _refused(given.format, str(file), error.problems)
-    found, config = load.look(said.config, read_keys=False, misread=said.problems)
+    size = handed_over.judged(said.size)
+    misread = [*said.problems, *size.problems]
+    found, config = load.look(said.config, read_keys=False, misread=misread)
     if found or config is None:
         of_edit = _of_edit(before, config)
         if problems.names_are_unsure(found):
             of_edit = [one for one in of_edit if not one.path.startswith(("pools", "nodes"))]
         found += problems.unrelated(of_edit, to=found)
         unread = _unread(config) if config else []
-        sys.stderr.write(formats.warnings(problems.unrelated(unread, to=found)))
-        return _refused(given.format, str(file), problems.in_order(found))
+        unread = said.located(problems.unrelated(unread, to=found))
+        sys.stderr.write(formats.warnings(unread))
+        return _refused(given.format, str(file), said.located(problems.in_order(found)))
     wanted = load.planned(config, before)
     try:
         verdict = transition.check(before, wanted)
     except TransitionError as error:
-        return _refused(given.format, str(file), error.problems)
+        return _refused(given.format, str(file), said.located(error.problems))
     told = report.report(before, wanted, verdict)
     now = datetime.now(UTC)
-    warned = [*report.warnings(told, now), *_unread(config)]
+    warned = said.located([*report.warnings(told, now), *_unread(config), *size.warnings])
     if given.format == "json":
         sys.stdout.write(document.as_json(told, warned) + "\n")
     elif given.format == "markdown":

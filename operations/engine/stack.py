@@ -133,14 +133,16 @@ def plan_of(name: str, remembered: Mapping[str, object] | None = None) -> Plan:
     """The plan of Pulumi.<name>.yaml, of the cluster that is `remembered`. Raises StackError."""
     file = Path(f"Pulumi.{name}.yaml")
     try:
-        config = load(stack_file.read(file))
+        said = stack_file.look(file)
+    except StackFileError as error:
+        raise StackError(f"{file}: {error}") from None
+    try:
+        config = load(said.config, misread=said.problems)
         return planned(config, None if remembered is None else memory.read(remembered))
     except memory.UnreadableMemoryError:
         return plan(config, level=defaults.OLDEST)  # the next update says so
-    except StackFileError as error:
-        raise StackError(f"{file}: {error}") from None
     except SpecError as error:
-        raise StackError(formats.problems(str(file), error.problems)) from None
+        raise StackError(formats.problems(str(file), said.located(error.problems))) from None
 
 
 def remembered(outputs: Mapping[str, object]) -> Mapping[str, object] | None:

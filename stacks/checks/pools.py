@@ -167,7 +167,7 @@ def _machines(path: str, pool: PoolSpec, provider: Provider) -> list[Problem]:
         out.append(
             Problem(f"{path}.count", "is for machines that are made; adopted machines are in hosts")
         )
-    if pool.hosts is None:
+    if pool.hosts is None and pool.hosts_file is None:
         out.append(Problem(f"{path}.hosts", "is missing; list the machines to adopt"))
     if pool.address_offset is not None:
         text = "is for machines that are made; adopted machines have their own address"

@@ -48,6 +48,7 @@ class Read(NamedTuple):
 
     value: object
     problems: list[tuple[Place, str]]
+    lines: tuple[int, ...] = ()  # where each item of a list begins, if that is the value
 
 
 def read(text: str) -> Read:
@@ -58,7 +59,9 @@ def read(text: str) -> Read:
     except yaml.YAMLError as error:
         raise NoYamlError(f"is not YAML: {error}") from None
     found = _Document()
-    return Read(None if node is None else found.value(node, ()), found.problems)
+    value = None if node is None else found.value(node, ())
+    items = node.value if isinstance(node, yaml.SequenceNode) else []
+    return Read(value, found.problems, tuple(_line(item) for item in items))
 
 
 class _Loader(_BASE):  # type: ignore[misc, valid-type]

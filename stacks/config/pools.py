@@ -12,6 +12,7 @@ from stacks.config.fields import (
     Arch,
     DnsLabel,
     Effect,
+    FilePath,
     Host,
     HostKey,
     InstanceType,
@@ -57,6 +58,11 @@ class PoolSpec(Section):
         None, description="lab, gcp, aws: machines <pool>-1 to <pool>-<count>"
     )
     hosts: tuple[HostSpec, ...] | None = Field(None, description="adopt: the machines")
+    hosts_file: FilePath | None = Field(
+        None,
+        description="adopt: in place of hosts a file of them beside the stack file, .csv or .yaml "
+        "(docs/install/your-machines.md)",
+    )
     labels: dict[LabelKey, LabelValue] = Field(
         default_factory=dict, description="labels of the Kubernetes nodes"
     )

@@ -82,7 +82,7 @@ def _decides_names(steps: tuple[str, ...]) -> bool:
         return steps[0] == "pools"
     if steps[2] == "hosts":
         return len(steps) <= 4 or steps[4] == "name"
-    return steps[2] in ("count", "roles")
+    return steps[2] in ("count", "hostsFile", "roles")
 
 
 def shown(value: object) -> str:

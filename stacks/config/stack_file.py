@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from stacks.config import engine_yaml, local_file
+from stacks.config import engine_yaml, handed_over, hosts_file, local_file
+from stacks.config.hosts_file import Origins
 from stacks.config.problems import Problem, dotted, shown
 
 PREFIX = "kube-ha:"
@@ -22,15 +23,26 @@ class StackFileError(ValueError):
 class StackFile(NamedTuple):
     """What a stack file says to this program."""
 
-    config: dict[str, object]  # by key, without prefix
-    problems: list[Problem]  # what the engine would not read, or not as it was meant
+    config: dict[str, object]  # by key, without prefix; with the hosts of files that it names
+    problems: list[Problem]  # what would not be read, or not as it was meant
+    origins: Origins  # of hosts that are in files of their own
+    size: int = 0  # bytes, where the engine hands all of it to the program
+
+    def located(self, found: Iterable[tuple[str, str]]) -> list[Problem]:
+        """Problems as they are shown: those of hosts in a file by its name and line."""
+        return hosts_file.located(found, self.origins)
+
+    def placed(self, path: str) -> str:
+        """A config path as it is shown."""
+        return hosts_file.placed(path, self.origins)
 
 
 def read(file: Path) -> dict[str, object]:
     """The config by key, without prefix. Raises StackFileError, for what is misread too."""
     said = look(file)
     if said.problems:
-        raise StackFileError("; ".join(f"{path}: {text}" for path, text in said.problems))
+        found = said.located(said.problems)
+        raise StackFileError("; ".join(f"{path}: {text}" for path, text in found))
     return said.config
 
 
@@ -39,20 +51,45 @@ def look(file: Path) -> StackFile:
 
     Raises StackFileError for a file that is not a stack file at all.
     """
+    config, found = _parsed(file)
+    own = hosts_file.opened(dict(_own(config)), folder(file))
+    found = [*found, *own.problems]
+    return StackFile(own.config, found, own.origins, handed_over.size(dict(_full(config))))
+
+
+def hosts_files(file: Path) -> list[str]:
+    """Names of the files with hosts that a stack file names. Raises StackFileError."""
+    return hosts_file.named(dict(_own(_parsed(file)[0])))
+
+
+def folder(file: Path) -> Path:
+    """Where files that a stack file names are: its folder, and that of the file behind a link."""
+    return file.resolve().parent
+
+
+def _parsed(file: Path) -> tuple[Mapping[str, object], list[Problem]]:
+    """What stands below `config:`, and what in the file is misread. Raises StackFileError."""
     try:
         text = local_file.read(file, local_file.CONFIG_MOST).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise StackFileError(f"cannot be read: {error}") from None
     try:
-        parsed, misread = engine_yaml.read(text)
+        said = engine_yaml.read(text)
     except engine_yaml.NoYamlError as error:
         raise StackFileError(str(error)) from None
+    parsed = said.value
     config = parsed.get("config") if isinstance(parsed, dict) else None
     if not isinstance(parsed, dict) or not isinstance(config, dict):
         raise StackFileError("has no `config:`; see examples/ for complete stack files")
     found = [*_beside(parsed), *_keys(config)]
-    found += [Problem(_path(at), words) for at, words in misread if _is_ours(at)]
-    return StackFile(dict(_own(config)), found)
+    found += [Problem(_path(at), words) for at, words in said.problems if _is_ours(at)]
+    return config, found
+
+
+def _full(config: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Values by the keys that the engine gives them."""
+    for key, value in config.items():
+        yield (key if ":" in key else f"{PREFIX}{key}"), value
 
 
 def _own(config: Mapping[str, object]) -> Iterator[tuple[str, object]]:
@@ -107,17 +144,15 @@ def _path(at: Sequence[str | int]) -> str:
     return dotted((str(at[1]).removeprefix(PREFIX), *at[2:]))
 
 
-def of_engine(environment: Mapping[str, str]) -> dict[str, object]:
-    """The config as the engine hands it to a program: in two variables of its environment."""
-    return from_engine(
-        json.loads(environment.get("PULUMI_CONFIG", "{}")),
-        secret=json.loads(environment.get("PULUMI_CONFIG_SECRET_KEYS", "[]")),
-    )
+def of_engine(environment: Mapping[str, str], folder: Path) -> StackFile:
+    """The config as the engine hands it to a program: in two variables of its environment.
 
-
-def strays(environment: Mapping[str, str]) -> list[Problem]:
-    """Keys that the engine hands over for a project whose name is nearly this one's."""
-    return [*_keys(json.loads(environment.get("PULUMI_CONFIG", "{}")))]
+    `folder`: where the stack file is, and the files with hosts that it names.
+    """
+    given: Mapping[str, str] = json.loads(environment.get("PULUMI_CONFIG", "{}"))
+    secret = json.loads(environment.get("PULUMI_CONFIG_SECRET_KEYS", "[]"))
+    own = hosts_file.opened(from_engine(given, secret=secret), folder)
+    return StackFile(own.config, [*_keys(given), *own.problems], own.origins)
 
 
 def from_engine(values: Mapping[str, str], *, secret: Collection[str]) -> dict[str, object]:

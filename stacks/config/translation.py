@@ -79,7 +79,7 @@ def _text(detail: ErrorDetails, loc: Sequence[str | int], model: type[BaseModel]
     kind, value = detail["type"], detail["input"]
     context = detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return _unknown(str(loc[-1]), _keys_at(model, loc[:-1]))
+        return unknown(str(loc[-1]), _keys_at(model, loc[:-1]))
     if isinstance(value, str) and _DATE_OF_ENGINE.fullmatch(value):
         day = value.partition(" ")[0]
         return f"is a date, of which the engine made {value!r}; put it in quotes: '{day}'"
@@ -128,14 +128,15 @@ _SAY: dict[str, Callable[[str, Mapping[str, object]], str]] = {
 }
 
 
-def _unknown(key: str, known: Sequence[str]) -> str:
+def unknown(key: str, known: Sequence[str], *, what: str = "key") -> str:
+    """What is wrong with a key that nobody knows: which one is meant, or which there are."""
     # Compared without case and underscores, so that pod_cidr and podCIDR find podCidr.
     plain = {name.lower(): name for name in known}
-    unknown = f"unknown key `{problems.shown(key)[1:-1]}`"
+    said = f"unknown {what} `{problems.shown(key)[1:-1]}`"
     near = difflib.get_close_matches(key.lower().replace("_", ""), plain, n=1, cutoff=0.6)
     if near:
-        return f"{unknown}; did you mean `{plain[near[0]]}`?"
-    return f"{unknown}; known are {', '.join(known)}"
+        return f"{said}; did you mean `{plain[near[0]]}`?"
+    return f"{said}; known are {', '.join(known)}"
 
 
 def _keys_at(model: type[BaseModel], loc: Sequence[str | int]) -> list[str]:

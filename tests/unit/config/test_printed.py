@@ -181,10 +181,12 @@ def test_what_was_accepted_once_is_compared_with_though_it_would_be_refused_toda
     assert "--previous" in capsys.readouterr().err
 
 
-def test_the_program_too_names_keys_of_a_project_that_is_nearly_this_one() -> None:
+def test_the_program_too_names_keys_of_a_project_that_is_nearly_this_one(
+    tmp_path: Path,
+) -> None:
     given = {
         "PULUMI_CONFIG": json.dumps({"kubeha:etcd": "{}", "kube-ha:os": "{}", "aws:region": "x"})
     }
-    [(path, words)] = stack_file.strays(given)
+    [(path, words)] = stack_file.of_engine(given, tmp_path).problems
     assert path == '"kubeha:etcd"'
     assert words.endswith("write kube-ha:etcd")
