@@ -111,7 +111,7 @@ def listed(path: str) -> tuple[tuple[str, ...], ...]:
     """The waves that another tool has written, as lists of names. Raises RolloutFileError."""
     try:
         said = local_file.read(local_file.place(path), local_file.CONFIG_MOST).decode()
-        content, misread = engine_yaml.read(said)
+        content, misread, _ = engine_yaml.read(said)
     except (OSError, UnicodeDecodeError) as error:
         raise RolloutFileError(f"{path!r} cannot be read ({error})") from None
     except NoYamlError as error:

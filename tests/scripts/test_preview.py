@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from stacks.config import handed_over
 from tests.scripts.project import Project, project
 from tests.unit.configs import GONE, host
 
@@ -81,6 +82,35 @@ def test_a_manifest_that_changed_since_the_commit_is_told(prod: Project) -> None
     words = " ".join(told.split())
     assert "ccm: applied from addons/ccm.yaml, which changed; new: ConfigMap young" in words
     assert "deleted at the end: ConfigMap old" in words
+
+
+def test_hosts_of_a_file_are_compared_with_the_file_of_the_commit(prod: Project) -> None:
+    def hosts(*ordinals: int) -> None:
+        lines = [",".join(map(str, host("worker", n).values())) for n in ordinals]
+        (prod.folder / "addons/workers.csv").write_text(
+            "\n".join([",".join(host("worker", 1)), *lines, ""])
+        )
+
+    (prod.folder / "addons").mkdir()
+    hosts(1, 2)
+    prod.wants({"pools.worker": {"roles": ["worker"], "hostsFile": "addons/workers.csv"}})
+    assert "nothing to do" in preview(prod, "--base", "HEAD", "--words")
+    prod.commit()
+    hosts(1, 2, 3)
+    assert "worker-3" in preview(prod, "--base", "HEAD", "--words")
+    prod.commit()
+    assert "nothing to do" in preview(prod, "--base", "HEAD", "--words")
+    told = preview(prod, "--base", "HEAD^", "--words")
+    assert "worker-3" in told
+    assert "is refused itself" not in told
+
+
+def test_a_config_that_the_engine_cannot_hand_over_never_reaches_it(prod: Project) -> None:
+    long = [f"{'x' * 60}-{n}.example.com" for n in range(handed_over.LIMIT // 70)]
+    prod.wants({"proxy": {"noProxy": long}})
+    told = preview(prod, fails=True)
+    assert "hostsFile" in told
+    assert prod.calls == []
 
 
 def test_a_stack_that_the_commit_does_not_know_is_all_new(prod: Project) -> None:

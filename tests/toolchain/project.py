@@ -38,6 +38,7 @@ class Project:
 
     folder: Path
     environment: Mapping[str, str] = field(default_factory=dict)
+    limit_s: int = _RUN_S  # of one run of the command line
 
     @classmethod
     def make(cls, folder: Path, program: str, *, virtualenv: str = sys.prefix) -> Project:
@@ -73,7 +74,7 @@ class Project:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=_RUN_S,
+            timeout=self.limit_s,
             check=False,
         )
         return Ran(done.returncode, done.stdout)

@@ -58,7 +58,7 @@ def test_every_word_without_quotes_is_the_engines(project: Project) -> None:
     words = [word for word in dict.fromkeys([*_WORDS, *drawn]) if _is_plain(word)]
     ours, left = {}, []
     for number, word in enumerate(words):
-        value, problems = engine_yaml.read(f"x: {word}\n")
+        value, problems, _ = engine_yaml.read(f"x: {word}\n")
         assert isinstance(value, dict)
         if not problems:
             ours[f"k{number}"] = value["x"]
