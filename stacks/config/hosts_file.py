@@ -1,7 +1,7 @@
 """Hosts of pools in files of their own, CSV or YAML, beside the stack file that names them.
 
 They are put into the config as if they stood in it: `hosts` in place of `hostsFile`. So plan,
-memory and every check see a config of one kind, and a host that moves into a file is no change.
+memory and every check see a config of one kind, and to move a host into a file changes nothing.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def placed(text: str, origins: Origins) -> str:
 
 
 def _named(config: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object], str]]:
-    """Pools with a file: name, content, path of the file. What is no path is for the model."""
+    """Pools with a file: name, content, path of the file. What is not a path is for the model."""
     for pool, said in _mapping(config.get("pools")).items():
         name = _mapping(said).get(KEY)
         if isinstance(name, str) and PATH.fullmatch(name):
