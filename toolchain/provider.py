@@ -90,8 +90,9 @@ class Provider(rpc.ResourceProviderServicer):
         self, request: provider_pb2.DiffRequest, context: Context
     ) -> provider_pb2.DiffResponse:
         kind = await self._kind(request.urn, context)
-        found = kind.diff(decode(request.old_inputs), decode(request.news), decode(request.olds))
-        return _diff_response(found)
+        state = decode(request.olds)
+        wanted = kind.ignoring(request.ignoreChanges, decode(request.news), state)
+        return _diff_response(kind.diff(decode(request.old_inputs), wanted, state))
 
     async def Create(
         self, request: provider_pb2.CreateRequest, context: Context
@@ -110,7 +111,8 @@ class Provider(rpc.ResourceProviderServicer):
         self, request: provider_pb2.UpdateRequest, context: Context
     ) -> provider_pb2.UpdateResponse:
         kind = await self._kind(request.urn, context)
-        inputs, state = decode(request.news), decode(request.olds)
+        state = decode(request.olds)
+        inputs = kind.ignoring(request.ignoreChanges, decode(request.news), state)
         if request.preview:
             planned = kind.planned(inputs, state)
             return provider_pb2.UpdateResponse(properties=encode(planned))

@@ -7,7 +7,7 @@ protocol around them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -81,6 +81,10 @@ class Kind(Protocol):
         """Inputs with defaults filled in and secrets marked, and what is wrong with them."""
         ...
 
+    def ignoring(self, names: Iterable[str], inputs: Properties, state: Properties) -> Properties:
+        """Inputs as far as the provider itself heeds `ignore_changes`, after the engine has."""
+        ...
+
     def diff(self, old: Properties, new: Properties, state: Properties) -> Difference:
         """Compare inputs of the last success with wanted ones; `state` holds the last outputs."""
         ...
@@ -106,6 +110,15 @@ class Kind(Protocol):
     def read(self, state: Properties) -> Properties:
         """What is there at a refresh."""
         ...
+
+
+def as_stored(names: Iterable[str], inputs: Properties, state: Properties) -> Properties:
+    """Inputs with those that are named as the state has them among its outputs.
+
+    Only a name as it is written counts: `*` and `["stdin"]`, which the engine understands, name no
+    output.
+    """
+    return {**inputs, **{name: state[name] for name in names if name in state}}
 
 
 def compare(old: Properties, new: Properties, *, replacing: frozenset[str]) -> Difference:

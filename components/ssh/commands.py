@@ -181,7 +181,7 @@ def forget(name: str, survivor: Machine, *, opts: ResourceOptions) -> remote.Com
             opts,
             ResourceOptions(
                 retain_on_delete=True,
-                ignore_changes=[*ANY_CHANGE, "delete"],
+                ignore_changes=[*ANY_CHANGE, '["delete"]'],
                 additional_secret_outputs=["stdout", "stderr"],
             ),
         ),
@@ -194,8 +194,10 @@ def _text(values: Mapping[str, Input[str]]) -> Input[str]:
     return script.render({name: str(value) for name, value in values.items()})
 
 
-# What makes a command run again; and all that another version of the provider may ever add.
-ANY_CHANGE = ("*", "stdin", "create", "connection")
+# What makes a command run again; and all that the program may ever add. Written so that the engine
+# alone knows the names. The provider would put the state's output in place of the input, and where
+# another version of it has stored them differently, the command would run in every update.
+ANY_CHANGE = ("*", '["stdin"]', '["create"]', '["connection"]')
 
 
 def after(

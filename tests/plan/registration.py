@@ -110,7 +110,8 @@ def wanted_of(urn: str, request: resource_pb2.RegisterResourceRequest) -> Resour
         deleted_with=request.deletedWith,
         retained=request.retainOnDelete,
         protected=request.protect,
-        ignores=frozenset(request.ignoreChanges),
+        # The engine takes ["stdin"] for stdin.
+        ignores=frozenset(path.strip('["]') for path in request.ignoreChanges),
         secret_outputs=frozenset(request.additionalSecretOutputs),
         trigger=trigger,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,7 +127,7 @@ class Plugin:
             raise CallError(_details(error)) from None
         return answer.id, decode(answer.properties)
 
-    def diff(self, made: Made, **inputs: object) -> dict[str, str]:
+    def diff(self, made: Made, ignoring: Sequence[str] = (), **inputs: object) -> dict[str, str]:
         """Changed paths and what an update would do with each: `update`, `add_replace` ..."""
         checked = self.check(made.kind, made.name, inputs)
         request = provider_pb2.DiffRequest(
@@ -136,6 +136,7 @@ class Plugin:
             old_inputs=encode(made.inputs),
             olds=encode(made.state),
             news=encode(checked),
+            ignoreChanges=ignoring,
         )
         answer = self.stub.Diff(request, timeout=_CALL_S)
         names = provider_pb2.PropertyDiff.Kind

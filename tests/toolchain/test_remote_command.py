@@ -152,7 +152,6 @@ def test_defaults_of_the_connection_are_filled_in(command: Plugin) -> None:
     checked = command.check(KIND, "node", {"connection": {"host": "a", "proxy": {"host": "b"}}})
     hop: Properties = {"user": "root", "port": 22.0, "dialErrorLimit": 10.0, "perDialTimeout": 15.0}
     assert checked["connection"] == Secret({**hop, "host": "a", "proxy": {**hop, "host": "b"}})
-    assert checked["addPreviousOutputInEnv"] is True
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from toolchain.command import inputs as wanted
 from toolchain.command.connection import connected
 from toolchain.command.faults import Faults
-from toolchain.resources import Difference, Operation, OperationError, Problem, compare
+from toolchain.resources import Difference, Operation, OperationError, Problem, as_stored, compare
 from toolchain.values import ARCHIVE, ASSET, SIGNATURE, Properties, Unknown, Value, plain
 
 _KEYS = {"connection", "remotePath", "source", "triggers"}
@@ -29,6 +30,10 @@ class CopyToRemote:
             problems.append(Problem("remotePath", "missing required property"))
         connection, found = wanted.check_connection(inputs)
         return {**inputs, "connection": connection}, problems + found
+
+    def ignoring(self, names: Iterable[str], inputs: Properties, state: Properties) -> Properties:
+        """What the state holds in their place, as the official plugin takes it."""
+        return as_stored(names, inputs, state)
 
     def diff(self, old: Properties, new: Properties, state: Properties) -> Difference:
         """Of a source only the hash counts, not where it lies."""

@@ -27,6 +27,8 @@ _CONNECTION_KEYS = {
     *("port", "privateKey", "privateKeyPassword", "proxy", "user"),
 }
 
+_SECRET_KEYS = ("password", "privateKey", "privateKeyPassword")
+
 _COMMON_KEYS = {
     *("addPreviousOutputInEnv", "create", "delete", "environment", "logging", "stdin"),
     *("triggers", "update"),
@@ -36,14 +38,14 @@ _REMOTE_KEYS = _COMMON_KEYS | {"connection"}
 
 
 def check_remote(inputs: Properties) -> tuple[Properties, list[Problem]]:
-    """Inputs of a remote command, with defaults, its connection a secret; and what is wrong."""
+    """Inputs of a remote command, its connection a secret with defaults; and what is wrong."""
     checked, problems = _check_common(inputs, _REMOTE_KEYS)
     checked["connection"], found = check_connection(inputs)
     return checked, problems + found
 
 
 def check_local(inputs: Properties) -> tuple[Properties, list[Problem]]:
-    """Inputs of a local command, with defaults, and what is wrong."""
+    """Inputs of a local command, and what is wrong."""
     checked, problems = _check_common(inputs, _LOCAL_KEYS)
     problems += [
         Problem(key, "the lab's stand-in for the command plugin does not collect files")
@@ -54,18 +56,22 @@ def check_local(inputs: Properties) -> tuple[Properties, list[Problem]]:
 
 
 def check_connection(inputs: Properties) -> tuple[Value, list[Problem]]:
-    """The input `connection`, with defaults at both hops, as a secret; and what is wrong."""
+    """The input `connection`, with defaults at both hops, as a secret; and what is wrong.
+
+    Keys and passwords in it are secrets once more: the official plugin stores them so, and for it
+    a mark more or less is a change.
+    """
     given = inputs.get("connection")
     value = given.value if isinstance(given, Secret) else given
     if isinstance(value, Unknown):
         return Secret(UNKNOWN), []
     if not isinstance(value, dict):
         return Secret(value), [Problem("connection", "missing required property")]
-    filled: Properties = {**_CONNECTION_DEFAULTS, **value}
+    filled = _filled(value)
     problems = _hop_problems("connection", filled, _CONNECTION_KEYS)
     proxy = filled.get("proxy")
     if isinstance(proxy, dict):
-        filled["proxy"] = {**_CONNECTION_DEFAULTS, **proxy}
+        filled["proxy"] = _filled(proxy)
         problems += _hop_problems("connection.proxy", proxy, _CONNECTION_KEYS - {"proxy"})
     return Secret(filled), problems
 
@@ -112,7 +118,7 @@ def words(properties: Properties, key: str) -> list[str]:
 
 def _check_common(inputs: Properties, known: set[str]) -> tuple[Properties, list[Problem]]:
     problems = unknown_properties(inputs, known)
-    checked = {"addPreviousOutputInEnv": True, **inputs}
+    checked = dict(inputs)
     logging = checked.get("logging")
     if isinstance(logging, str) and logging not in LOGGING:
         problems.append(Problem("logging", f"want one of {', '.join(LOGGING)}, not {logging}"))
@@ -122,6 +128,14 @@ def _check_common(inputs: Properties, known: set[str]) -> tuple[Properties, list
         if not isinstance(value, str | Unknown):
             problems.append(Problem(key, "want a string"))
     return checked, problems
+
+
+def _filled(hop: Mapping[str, Value]) -> Properties:
+    filled: Properties = {**_CONNECTION_DEFAULTS, **hop}
+    for key in _SECRET_KEYS:
+        if key in filled and not isinstance(filled[key], Secret):
+            filled[key] = Secret(filled[key])
+    return filled
 
 
 def _hop_problems(path: str, hop: Mapping[str, Value], known: set[str]) -> list[Problem]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from toolchain.command import inputs as wanted
 from toolchain.command.output import Output, Stream
-from toolchain.resources import Difference, Operation, Problem, compare
+from toolchain.resources import Difference, Operation, Problem, as_stored, compare
 from toolchain.values import UNKNOWN, Properties
 
 Checked: TypeAlias = tuple[Properties, list[Problem]]
@@ -38,6 +38,10 @@ class Command:
     def check(self, inputs: Properties) -> Checked:
         """Fill in defaults and say what is wrong."""
         return self.checked(inputs)
+
+    def ignoring(self, names: Iterable[str], inputs: Properties, state: Properties) -> Properties:
+        """What the state holds in their place, as the official plugin takes it."""
+        return as_stored(names, inputs, state)
 
     def diff(self, old: Properties, new: Properties, state: Properties) -> Difference:
         """Any change updates; one of `triggers` replaces."""

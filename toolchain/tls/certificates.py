@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -52,6 +52,10 @@ class _Certificates:
             if name in checked and not isinstance(checked[name], Secret):
                 checked[name] = Secret(checked[name])
         return checked, problems
+
+    def ignoring(self, names: Iterable[str], inputs: Properties, state: Properties) -> Properties:
+        """The engine has put back what is ignored."""
+        return inputs
 
     def diff(self, old: Properties, new: Properties, state: Properties) -> Difference:
         """A change replaces, but of `earlyRenewalHours`; one that is due replaces itself."""

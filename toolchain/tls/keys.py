@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -45,6 +45,10 @@ class PrivateKeyKind:
         if isinstance(curve, str) and curve not in _CURVES:
             problems.append(Problem("ecdsaCurve", f"want one of {', '.join(_CURVES)}, not {curve}"))
         return inputs, problems
+
+    def ignoring(self, names: Iterable[str], inputs: Properties, state: Properties) -> Properties:
+        """The engine has put back what is ignored."""
+        return inputs
 
     def diff(self, old: Properties, new: Properties, state: Properties) -> Difference:
         """Any change replaces; leaving a default unsaid or saying it is the same."""
