@@ -12,11 +12,12 @@ from components import last_applied, machines, outputs
 from components.cluster import Cluster, ClusterArgs
 from components.pki.authority import Pki
 from components.protection import Protection
+from components.ssh import reach
 from stacks.checks import object_store
 from stacks.cluster import artifacts
 from stacks.config import stack_file
 from stacks.config.problems import SpecError
-from stacks.edits import transition
+from stacks.edits import silence, transition
 from stacks.explain import formats, report, terminal
 from stacks.load import load, planned
 
@@ -36,9 +37,17 @@ given = stack_file.of_engine(os.environ, stack_file.folder(file))
 try:
     config = load(given.config, misread=given.problems)
     last = last_applied.read()
-    before = transition.remembered(last)
+    before = transition.remembered(last.memory)
     wanted = planned(config, before)
     verdict = transition.check(before, wanted)
+    said = report.report(before, wanted, verdict)
+    if not said.is_empty:  # an update with nothing to do opens no connection
+        doors = silence.doors(silence.asked(before, wanted), last.doors)
+        silent = reach.silent(doors)
+        answering = silence.seen(before, wanted, silent, said.changes.edit.dialled)
+        if answering is not wanted:
+            wanted, verdict = answering, transition.check(before, answering)
+            said = report.report(before, wanted, verdict)
     files = artifacts.by_arch(wanted)
     secret = object_store.secret(wanted.spec, os.environ)
 except (SpecError, transition.TransitionError) as error:
@@ -46,7 +55,7 @@ except (SpecError, transition.TransitionError) as error:
     refuse(formats.problems(str(file), given.located(error.problems)))
 except artifacts.ArtifactError as error:
     refuse(str(error))
-said, now = report.report(before, wanted, verdict), datetime.now(UTC)
+now = datetime.now(UTC)
 if "KUBE_HA_PLAN_SHOWN" not in os.environ:
     pulumi.info(terminal.as_text(said, now=now))
 for path, warning in given.located(report.warnings(said, now)):
@@ -71,4 +80,4 @@ cluster = Cluster(wanted.spec.cluster.name, args)
 if not wanted.local:
     ground = [made] if isinstance(made, pulumi.Resource) else []
     Protection(wanted.spec.cluster.name, [cluster, args.pki, *ground])
-outputs.export(cluster, args, last)
+outputs.export(cluster, args, last.memory)

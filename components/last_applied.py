@@ -7,25 +7,44 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pulumi
 from pulumi.runtime.sync_await import _sync_await
 
 OUTPUT = "applied"
+SSH = "ssh"  # how machines are reached, by node
 
 
-def read() -> dict[str, object] | None:
-    """The memory of this stack, None before its first success.
+@dataclass(frozen=True, slots=True)
+class Last:
+    """Of a stack's own previous outputs: its memory, None before the first success, and doors."""
 
-    Takes the stack's own previous outputs.
-    """
+    memory: dict[str, object] | None
+    # (host, port) of SSH servers by node, where no bastion stands before them.
+    doors: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+
+
+def read() -> Last:
+    """What this stack gave out the last time."""
     name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
-    details = _sync_await(pulumi.StackReference(name).get_output_details(OUTPUT))
-    value = details.value if details.value is not None else details.secret_value
-    if not isinstance(value, str):
-        return None
-    memory: dict[str, object] = json.loads(value)
-    return memory
+    reference = pulumi.StackReference(name)
+    text, ways = _value(reference, OUTPUT), _value(reference, SSH)
+    memory: dict[str, object] | None = json.loads(text) if isinstance(text, str) else None
+    known = ways if isinstance(ways, Mapping) else {}
+    return Last(
+        memory,
+        {
+            str(node): (str(way["host"]), int(way.get("port") or 22))
+            for node, way in known.items()
+            if not way.get("bastion")
+        },
+    )
+
+
+def _value(reference: pulumi.StackReference, output: str) -> object:
+    details = _sync_await(reference.get_output_details(output))
+    return details.value if details.value is not None else details.secret_value
 
 
 def remember(

@@ -43,7 +43,7 @@ def export(cluster: Cluster, args: ClusterArgs, before: Mapping[str, object] | N
     if plan.spec.front_doors.etcd:
         pulumi.export("etcdClient", Output.secret(_etcd_client(args.pki, plan)))
     pulumi.export("nodes", nodes(plan))
-    pulumi.export("ssh", Output.secret(_ssh(cluster)))
+    pulumi.export(last_applied.SSH, Output.secret(_ssh(cluster)))
     known = memory.of(plan, args.before)
     wanted = args.pki.endings().apply(lambda found: {**known, memory.ENDINGS: found})
     applied = last_applied.remember(wanted, cluster.proved, before)

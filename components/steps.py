@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -154,12 +154,20 @@ class Registrar:
     def _options(self, step: Step) -> ResourceOptions:
         parent = self.groups[step.parent] if step.parent else self.cluster
         waits = [one for name in step.after for one in self.made[name]]
-        ignored = {"": (), "any": ANY_CHANGE, "stdin": ("stdin",)}[step.ignores]
+        ignored = _IGNORED[step.ignores]
         return after(*waits, parent=parent, ignore=ignored)
 
     def _of(self, step: Step) -> Machine:
         found = self.machines[_node(step).name]
         return patient(found, self.reboot_s) if step.is_patient else found
+
+
+_IGNORED: Mapping[str, tuple[str, ...]] = {
+    "": (),
+    "any": ANY_CHANGE,
+    "all": (*ANY_CHANGE, "delete"),
+    "stdin": ("stdin",),
+}
 
 
 def _node(step: Step) -> Node:

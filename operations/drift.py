@@ -14,6 +14,7 @@ from operations.observe.hints import Difference
 from operations.observe.observation import Look
 from stacks.cluster.plan import Node
 
+ABSENT = "absent by the config, not asked"
 _SHOWN = 5  # edits that were not applied yet; more are counted
 
 
@@ -55,7 +56,8 @@ def table(nodes: Sequence[Node], report: Report) -> list[str]:
     lines = []
     for node in nodes:
         found = report.nodes[node.name]
-        lines.append(f"{node.name.ljust(width)}  {node.address.ljust(15)}  {verdict(found)}")
+        said = ABSENT if node.is_absent else verdict(found)
+        lines.append(f"{node.name.ljust(width)}  {node.address.ljust(15)}  {said}")
         lines += _listed(found)
     lines.append(f"{'cluster'.ljust(width)}  {' ' * 15}  {verdict(report.cluster)}")
     lines += _listed(report.cluster)
@@ -93,7 +95,7 @@ def document(seen: Look) -> dict[str, object]:
                 "address": node.address,
                 "pool": node.pool,
                 "roles": list(node.roles),
-                "verdict": verdict(seen.report.nodes[node.name]),
+                "verdict": ABSENT if node.is_absent else verdict(seen.report.nodes[node.name]),
                 "differences": [_entry(one) for one in seen.report.nodes[node.name]],
             }
             for node in seen.plan.nodes

@@ -65,7 +65,8 @@ def planned(spec: Spec, before: Memory | None = None) -> Plan:
     level = before.level if before else None
     made = plan(spec, level=level)
     found = [*static.warnings(made.spec), *defaults.hints(spec, level)]
-    return fence.kept(before, replace(made, warnings=tuple(sorted(found))))
+    acting = before.plan.acting_name if before and before.plan else ""
+    return fence.kept(before, replace(made, warnings=tuple(sorted(found)), acting_name=acting))
 
 
 def _sizes(spec: Spec) -> list[Problem]:

@@ -16,6 +16,7 @@
 #                       to; may be unset
 #   CLOUD_CONTROLLER    external: one has to initialise every node; may be unset
 #   SERVING_CERTIFICATES: of kubelets: self-signed, issued or verified
+#   ABSENT, MAINTENANCE, CONTROL_PLANE, ABSENT_BUDGET: see absent.sh
 #   APPLIED             hash that every node announces; set at the end of an update, not by hand
 # Changes: nothing.
 # shellcheck source=kubelets.sh disable=SC2154 # here: the folder of run.sh
@@ -24,6 +25,10 @@ source "$here/kubelets.sh"
 source "$here/cluster-reader.sh"
 # shellcheck source=node-record.sh
 source "$here/node-record.sh"
+# shellcheck source=membership.sh disable=SC2154 # here: the folder of run.sh
+source "$here/membership.sh"
+# shellcheck source=absent.sh
+source "$here/absent.sh"
 SOCKET=/run/kube-ha-gate.sock
 
 cleanup() {
@@ -32,6 +37,7 @@ cleanup() {
   kubectl_admin -n default delete configmap "kube-ha-gate-$$" --ignore-not-found --wait=false >/dev/null 2>&1 || true
   # on exit: the verdict stands
   kubectl_admin delete namespace "$NAMESPACE" --ignore-not-found --wait=false >/dev/null 2>&1 || true
+  if see_who_is_there; then end_silent_pods; fi
   # it may be gone already
   if [[ -n ${proxy_pid:-} ]]; then kill "$proxy_pid" 2>/dev/null || true; fi
 }
@@ -50,16 +56,59 @@ check_api() {
 # A thousand nodes take longer than three to get an image, or to be dialled from.
 for_nodes() { printf '%d\n' $(($1 + NODES / 4)); } # for_nodes SECONDS
 
+# Who is asked: OURS and NODES without those that nobody waits for. Asked again in each try: a node that has died counts
+# as there for most of a minute.
+see_who_is_there() {
+  local have out
+  have=$(cluster_table) || return 1
+  out=$(WANTED=${APPLIED:-} left_out "$have")
+  AWAY=$({ absent_names && printf '%s\n' "$out"; } | awk NF | sort -u)
+  OURS=$(comm -23 <(asked_nodes) <(printf '%s\n' "$AWAY"))
+  HERE=$((NODES - $(rows_in "$out")))
+}
+# No kubelet says that a pod on a silent machine has ended, and its namespace would stay forever.
+end_silent_pods() {
+  local name
+  while read -r name; do
+    if [[ -z $name ]]; then continue; fi
+    # as in cleanup
+    kubectl_admin -n "$NAMESPACE" delete pods -l "app=$NAME" --field-selector "spec.nodeName=$name" --force \
+      --grace-period 0 --wait=false >/dev/null 2>&1 || true
+  done <<<"${AWAY:-}"
+}
+
 rolled_out() {
   local object namespace name limit
   limit=$(for_nodes 230)
   for object in $DEPLOYMENTS; do
     namespace=${object%%/*} name=${object#*/}
+    if [[ -n ${AWAY:-} ]]; then
+      wait_for "$limit" "$name in namespace $namespace rolled out on nodes that are there" \
+        runs_here "$namespace" "$name"
+      continue
+    fi
     timeout "$((limit + 10))" kubectl --kubeconfig /etc/kubernetes/admin.conf -n "$namespace" rollout status "$name" \
       --timeout "${limit}s" >"$STATE/gate.log" 2>&1 ||
       die "$name in namespace $namespace is not rolled out: $(tail -n 2 "$STATE/gate.log")" \
         "kubectl -n $namespace describe pods; kubectl -n $namespace logs $name"
   done
+}
+
+# kubectl would wait for pods on machines that are silent.
+# shellcheck disable=SC2016 # of jq
+runs_here() { # runs_here NAMESPACE KIND/NAME
+  local found
+  see_who_is_there || return 1
+  found=$(kubectl_admin -n "$1" get "$2" -o json) || return 1
+  jq -e --argjson away "$(rows_in "$AWAY")" '
+    .status as $is | (if .kind == "DaemonSet" then
+      [$is.desiredNumberScheduled, $is.updatedNumberScheduled, $is.numberAvailable]
+    else [.spec.replicas, $is.updatedReplicas, $is.availableReplicas] end | map(. // 0)) as [$all, $new, $run]
+    | (.status.observedGeneration // 0) >= .metadata.generation and $run >= ([$all - $away, ([$all, 1] | min)] | max)
+    and $new >= (if .kind == "DaemonSet" then $all - $away else $all end)' <<<"$found" >/dev/null || {
+    jq -c '.status | del(.conditions)' <<<"$found"
+    return 1
+  }
 }
 
 # Of this stack's nodes alone (OURS): what somebody else has joined may be half made, and nobody waits for it here.
@@ -72,10 +121,13 @@ test_pods() {
     (.status.podIP, .status.hostIP | ipv4)]
     | select(index("") == null and (.[0] as $node | $ours | index($node) != null)) | join(" ")' <<<"$rows" | sort
 }
-all_pods_run() { [[ $(test_pods | wc -l) == "$NODES" ]] || {
-  kubectl_admin -n "$NAMESPACE" get pods -o wide --no-headers
-  return 1
-}; }
+all_pods_run() {
+  see_who_is_there
+  [[ $(test_pods | wc -l) == "$HERE" ]] || {
+    kubectl_admin -n "$NAMESPACE" get pods -o wide --no-headers
+    return 1
+  }
+}
 
 dial() { # dial POD WHAT HOST PORT: from that pod to that address
   local answer proxy=http://localhost/api/v1/namespaces/$NAMESPACE/pods/$1:$PORT/proxy
@@ -179,6 +231,7 @@ check_kubelets() {
 }
 kubelets_known() {
   local found waiting
+  see_who_is_there
   found=$(unknown_kubelets "$STATE/kubelets.ca" "$OURS")
   if [[ -z $found ]]; then return; fi
   waiting=$(kubectl_admin get csr --field-selector spec.signerName=kubernetes.io/kubelet-serving -o json |
@@ -190,6 +243,7 @@ kubelets_known() {
 }
 kubelets_served() {
   local names silent
+  see_who_is_there
   names=$(read_nodes | of_names "$OURS") || return 1
   awk 'NF {print "url = \"http://localhost/api/v1/nodes/" $1 "/proxy/healthz\"\noutput = /dev/null"}' \
     <<<"$names" >"$STATE/kubelets.urls"
@@ -251,7 +305,7 @@ main() {
   check_name
   machine_ids
   read_record
-  OURS=$(asked_nodes)
+  see_who_is_there
   if [[ $NETWORK == 1 || ${SERVING_CERTIFICATES:-} == verified ]]; then
     kubectl --kubeconfig /etc/kubernetes/admin.conf proxy --unix-socket "$SOCKET" >/dev/null 2>&1 8>&- 9>&- &
     proxy_pid=$!
@@ -269,6 +323,9 @@ main() {
   if [[ -n ${APPLIED:-} ]]; then
     kubectl_admin -n kube-system delete configmap kube-ha-incarnations --ignore-not-found >/dev/null
   fi
-  log "the cluster works: $NODES nodes"
+  log "the cluster works: $HERE nodes${AWAY:+; not asked: $(paste -sd' ' <<<"$AWAY")}"
 }
-no_namespace() { [[ -z $(kubectl_admin get namespace "$NAMESPACE" --ignore-not-found -o name) ]]; }
+no_namespace() {
+  end_silent_pods
+  [[ -z $(kubectl_admin get namespace "$NAMESPACE" --ignore-not-found -o name) ]]
+}

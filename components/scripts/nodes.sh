@@ -11,6 +11,7 @@
 #   IDLE_S              the same, where nothing is under way either
 #   NETWORK             1: nodes become Ready
 #   MAINTENANCE         names as above, to be cordoned; may be unset
+#   ABSENT, CONTROL_PLANE, ABSENT_BUDGET: see absent.sh
 #   ADDONS              words: wanted user add-ons; may be unset
 # Changes: Nodes, etcd's members, objects of user add-ons that left the config.
 # shellcheck source=etcdctl.sh disable=SC2154 # here: the folder of run.sh
@@ -27,6 +28,8 @@ source "$here/etcd-identity.sh"
 source "$here/addon-list.sh"
 # shellcheck source=tokens.sh
 source "$here/tokens.sh"
+# shellcheck source=absent.sh
+source "$here/absent.sh"
 
 # Wanted nodes that are not as wanted, one a line: "busy", "idle" (nothing is under way there) or "failed", then the
 # name with the reason.
@@ -36,9 +39,10 @@ missing() {
     echo "$NO_ANSWER"
     return
   }
-  awk -F'|' -v network="$NETWORK" "$NODE_ROWS"'
+  awk -F'|' -v network="$NETWORK" -v out="$(left_out "$have" | paste -sd' ')" "$NODE_ROWS"'
     END {
       for (name in want) {
+        if (index(" " out " ", " " name " ")) continue
         silent = begun[name] == "" && ready[name] == "Unknown"
         if (!there[name]) say("busy", name, "not registered")
         else if (index(failed[name], want[name] " ") == 1)
@@ -58,7 +62,10 @@ wait_for_nodes() {
   local left count failures known=unread fewest="" since=$SECONDS limit
   while true; do
     left=$(missing)
-    if [[ -z $left ]]; then return; fi
+    if [[ -z $left ]]; then
+      tell_left_out
+      return
+    fi
     failures=$(sed -n 's/^failed //p' <<<"$left")
     if [[ $left != "$NO_ANSWER" ]]; then
       # What stands there at first may be of an earlier update, and its retry has not begun yet: only news ends the wait
@@ -78,31 +85,39 @@ wait_for_nodes() {
     sleep 1
   done
 }
+tell_left_out() {
+  local have names
+  have=$(cluster_table)
+  names=$(left_out "$have")
+  if [[ -n $names ]]; then log "WARNING unresponsive, and not waited for: $(paste -sd' ' <<<"$names")"; fi
+}
 give_up() { # give_up MISSING SECONDS
   local todo="see the failure of that node above, or journalctl -u kubelet -u containerd there;"
   todo+=" then run pulumi up again; if nothing failed there, raise converge.generation first"
   if [[ $'\n'$1 != *$'\n'busy* ]]; then
     todo="see the failure of that node above; a machine that cannot be reached has to be switched on,"
-    todo+=" or taken out of the config; then run pulumi up again"
+    todo+=" or said to be absent or lost (nodes.NAME.state); then run pulumi up again"
   fi
   die "$(wc -l <<<"$1") node(s) not as wanted, and nothing moved for $2 s: $(first_rows "$(cut -d' ' -f2- <<<"$1")")" \
     "$todo"
 }
 
+# Who is in the cluster, whether it is there or not.
+members_here() { { wanted_table | cut -d' ' -f1 && absent_names; } | sort; }
 # Who leaves: Nodes that this stack has asked for once, by the cluster's own record, and wants no more. Callers take its
 # output into a variable: where a loop reads it straight, an API that does not answer would count as "none".
 unwanted_nodes() {
   local have asked
   have=$(read_nodes)
   asked=$(asked_nodes)
-  comm -12 <(printf '%s\n' "$asked") <(printf '%s\n' "$have") | comm -23 - <(wanted_table | cut -d' ' -f1)
+  comm -12 <(printf '%s\n' "$asked") <(printf '%s\n' "$have") | comm -23 - <(members_here)
 }
 # Anybody else's are left alone: `make drift` tells of them too.
 tell_strangers() {
   local have asked name names
   have=$(read_nodes)
   asked=$(asked_nodes)
-  names=$(comm -23 <(printf '%s\n' "$have") <({ printf '%s\n' "$asked" && wanted_table | cut -d' ' -f1; } | sort -u))
+  names=$(comm -23 <(printf '%s\n' "$have") <({ printf '%s\n' "$asked" && members_here; } | sort -u))
   while read -r name; do
     if [[ -n $name ]]; then
       log "WARNING Node $name was never asked for by this stack, and is left alone; kubectl delete node $name takes" \
@@ -222,7 +237,9 @@ mark_kind() { # mark_kind KIND VERB LINES
   # Of a version that kept them there.
   if [[ -n $held ]] && ! recorded "$kind"; then kubectl_admin annotate --all -- nodes "kube-ha.io/$kind-" >/dev/null; fi
 }
-settle_nodes() { settle_record "$(awk 'NF {printf "%s%s", sep, $3; sep = ","}' <<<"$WANTED")" "$LABELS" "$TAINTS"; }
+settle_nodes() {
+  settle_record "$(awk 'NF {printf "%s%s", sep, $3; sep = ","}' <<<"$WANTED")${ABSENT:+,$ABSENT}" "$LABELS" "$TAINTS"
+}
 
 # Nodes in maintenance take no new pods. One that an administrator had cordoned before stays so afterwards.
 maintain_nodes() {

@@ -14,6 +14,7 @@
 #   WINDOWS_SAID        the same, as the config writes it
 #   HOLD                1: no further wave
 #   STALL_S, IDLE_S     see nodes.sh
+#   MAINTENANCE, CONTROL_PLANE, ABSENT_BUDGET: see absent.sh; may be unset
 #   NETWORK             1: nodes become Ready
 #   DRAIN, VERSIONS, OS: of gate 0: "when seconds grace"; words "kubelet=1.36.3"; the value of os.packages, may be empty
 # Changes: the annotation kube-ha.io/drain of Nodes.
@@ -25,6 +26,8 @@ source "$here/membership.sh"
 source "$here/cluster-reader.sh"
 # shellcheck source=update.sh
 source "$here/update.sh"
+# shellcheck source=absent.sh
+source "$here/absent.sh"
 KEYS=/run/kube-ha-wave # of the administrator, while evictions are tried
 
 # Nodes of NODES-like lines that are not as wanted, a line each: "busy", "idle" (nothing is under way there), "failed"
@@ -37,9 +40,10 @@ unfinished_nodes() { # unfinished_nodes LINES
     echo "$NO_ANSWER"
     return
   }
-  awk -F'|' -v network="$NETWORK" "$NODE_ROWS"'
+  awk -F'|' -v network="$NETWORK" -v out="$(WANTED=$1 left_out "$have" | paste -sd' ')" "$NODE_ROWS"'
     END {
       for (name in want) {
+        if (index(" " out " ", " " name " ")) continue
         if (!there[name]) say("idle", name, "not registered")
         else if (begun[name] == want[name]) say("busy", name, "has begun to apply this configuration")
         else if (index(failed[name], want[name] " ") == 1)

@@ -47,7 +47,7 @@ def compare(plan: Plan, findings: Findings, *, now: datetime) -> Report:
             told += disks.of_machine(found.machine)
             told += membership.of_balancer(plan, node, findings)
             told += backups.of_node(plan, node, findings, now)
-        if found.is_made:
+        if found.is_made and not found.is_absent:
             told += membership.of_node(node, wanted, findings)
         reports[node.name] = tuple(told)
     cluster = (
@@ -60,6 +60,8 @@ def compare(plan: Plan, findings: Findings, *, now: datetime) -> Report:
 
 
 def _reached(found: Found) -> Iterator[Difference]:
+    if found.is_absent:
+        return
     if not found.is_made:
         yield Difference(kind="not-made", subject="machine", text="is not made yet", do=UP)
     elif not found.is_reached:

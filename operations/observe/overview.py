@@ -111,7 +111,7 @@ def _node(node: Node, findings: Findings, *, differences: int, now: datetime) ->
 
 
 def state(node: Node, findings: Findings) -> str:
-    """Not made, unreachable, of another cluster, else what Kubernetes or etcd say of it."""
+    """Not made, absent, unreachable, of another cluster, else what Kubernetes or etcd say."""
     found, wanted = findings.machines[node.name], findings.expected[node.name]
     if not found.is_made:
         return "not made"
@@ -119,6 +119,8 @@ def state(node: Node, findings: Findings) -> str:
         inner = _of_kubernetes(node, findings)
     else:
         inner = _of_balancer(node, findings) if node.is_load_balancer else _of_etcd(node, findings)
+    if found.is_absent:
+        return f"absent ({inner})" if inner else "absent"
     if not found.is_reached:
         return f"unreachable ({inner})" if inner else "unreachable"
     if found.machine is None:

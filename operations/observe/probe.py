@@ -30,6 +30,7 @@ class Found:
     trouble: str  # why there are no facts
     is_reached: bool
     is_made: bool = True  # the stack has such a machine
+    is_absent: bool = False  # by the config: it was not asked
     skew_s: float = 0.0  # its clock beside this computer's, as far as the way there cannot explain
 
 
@@ -78,6 +79,8 @@ def _artefacts(stack: Stack, root: Path | None) -> tuple[dict[str, dict[str, Fil
 
 
 def _machine(stack: Stack, node: Node, wanted: Expected) -> Found:
+    if node.is_absent:
+        return Found(machine=None, trouble="is absent", is_reached=False, is_absent=True)
     if node.name not in stack.targets:
         return Found(machine=None, trouble="is not made yet", is_reached=False, is_made=False)
     answer = _run(stack, node, values(node, wanted))

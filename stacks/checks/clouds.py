@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from stacks.cluster import clouds
 from stacks.config import ports
 from stacks.config.clouds import DEFAULT_TUNNEL_PORT, CloudSpec
+from stacks.config.fields import PRESENT
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.networks import registry as networks
@@ -166,7 +167,7 @@ def _addresses(spec: Spec, cloud: Cloud) -> Iterator[Problem]:
 def _quorum(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
     """Three members or more are there to outlive a zone."""
     cloud = clouds.settings(spec)
-    present = [p for p in places if p.state in ("active", "maintenance")]
+    present = [p for p in places if p.state in PRESENT]
     members = [place for place in present if "etcd" in spec.pools[place.pool].roles]
     if cloud is None or cloud.few_zones or len(members) < 3:
         return

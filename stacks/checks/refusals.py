@@ -25,6 +25,7 @@ ALLOWABLE: Mapping[str, str] = {
 }
 # Kind -> why no word of the user makes it right.
 NEVER: Mapping[str, str] = {
+    "absent": "it cannot be done without the machine",
     "compromised": "whoever has its keys would be that node again",
     "fixed": "the cluster cannot be changed into it",
     "generation": "old identities are refused for good",

@@ -53,8 +53,11 @@ def _backups(spec: Spec) -> Iterator[Problem]:
 
 def _workers(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
     working = [place for place in places if "worker" in spec.pools[place.pool].roles]
-    if working and all(place.state == "maintenance" for place in working):
-        text = f"all {len(working)} workers are in maintenance: new pods find no node"
+    if working and all(place.state != "active" for place in working):
+        what = "in maintenance"
+        if any(place.state == "absent" for place in working):
+            what = "in maintenance or absent"
+        text = f"all {len(working)} workers are {what}: new pods find no node"
         yield Problem("nodes", text)
     nodes = [place for place in places if {"master", "worker"} & set(spec.pools[place.pool].roles)]
     if nodes and all(_evicts(spec, place) for place in nodes):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stacks.config.fields import GIVEN_UP
+from stacks.config.fields import GIVEN_UP, PRESENT
 from stacks.config.spec import Spec
 from stacks.providers import registry
 from stacks.providers.places import Place
@@ -20,8 +20,8 @@ def places(spec: Spec) -> tuple[Place, ...]:
 
 
 def present(spec: Spec) -> tuple[Place, ...]:
-    """The machines that are to be nodes of the cluster, in the order of `places`."""
-    return tuple(place for place in places(spec) if place.state in ("active", "maintenance"))
+    """The machines that are nodes of the cluster, absent ones too, in the order of `places`."""
+    return tuple(place for place in places(spec) if place.state in PRESENT)
 
 
 def away(spec: Spec) -> tuple[Place, ...]:

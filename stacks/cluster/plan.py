@@ -53,6 +53,14 @@ class Node:
     taints: tuple[TaintSpec, ...]
     state: NodeState = "active"
     generation: int = 1  # of the machine under this name
+    # It did not answer when this update began, and the config allows that: left out this time. Not
+    # in the text of a node, as Ssh.address.
+    is_silent: bool = field(default=False, repr=False)
+
+    @property
+    def is_absent(self) -> bool:
+        """A member of the cluster that is not dialled, and on which nothing is changed."""
+        return self.state == "absent" or self.is_silent
 
     @property
     def is_etcd(self) -> bool:
@@ -124,6 +132,19 @@ class Plan:
     addons: tuple[Addon, ...] = ()  # of the user's; sorted by name, which is their order
     fenced: tuple[Fenced, ...] = ()  # sorted; of this config alone, until fence.kept adds the past
     warnings: tuple[tuple[str, str], ...] = ()  # (config path, text), of what load.py has checked
+    acting_name: str = ""  # of the master that acts for the cluster; empty: the first one
+    unreached: tuple[str, ...] = ()  # masters and members that did not answer just now
+
+    @property
+    def acting(self) -> Node:
+        """The master through which the cluster is asked and changed: any that is there will do."""
+        there = [node for node in self.masters if not node.is_absent] or [*self.masters]
+        return next((node for node in there if node.name == self.acting_name), there[0])
+
+    @property
+    def absent(self) -> tuple[Node, ...]:
+        """Members that are not dialled, as in `nodes`."""
+        return tuple(node for node in self.nodes if node.is_absent)
 
     @property
     def local(self) -> bool:

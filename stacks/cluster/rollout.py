@@ -45,6 +45,12 @@ def budget(plan: Plan) -> int:
     return len(plan.workers) * plan.spec.rollout.failure_budget_percent // 100
 
 
+def absent_budget(plan: Plan) -> int:
+    """How many workers may be silent without ending an update."""
+    said = plan.spec.rollout.absent_budget
+    return 0 if said == "0" else of_share(said, len(plan.workers))
+
+
 def windows(plan: Plan) -> tuple[tuple[int, int], ...]:
     """When waves may begin, in minutes of the week; none: at any time."""
     return minutes(plan.spec.rollout.windows)

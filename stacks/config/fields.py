@@ -26,7 +26,9 @@ RoleName = Annotated[
 ]
 Arch = Literal["amd64", "arm64"]
 GivenUp = Literal["lost", "compromised"]  # never dialled again, and refused
-NodeState = Literal["active", "maintenance", "decommissioned", GivenUp, "removed"]
+Present = Literal["active", "maintenance", "absent"]  # part of the cluster
+NodeState = Literal[Present, "decommissioned", GivenUp, "removed"]
+PRESENT: tuple[Present, ...] = get_args(Present)
 GIVEN_UP: tuple[GivenUp, ...] = get_args(GivenUp)
 # What a config does not say depends on it: config/defaults.py.
 DefaultsLevel = Literal[1, 2]
@@ -96,6 +98,12 @@ Share = Annotated[
     str,
     BeforeValidator(rollout_values.as_text),
     AfterValidator(rollout_values.share),
+    WithJsonSchema({"type": ["integer", "string"], "format": "number or percent"}),
+]
+AbsentShare = Annotated[
+    str,
+    BeforeValidator(rollout_values.as_text),
+    AfterValidator(rollout_values.absent_share),
     WithJsonSchema({"type": ["integer", "string"], "format": "number or percent"}),
 ]
 Window = Annotated[

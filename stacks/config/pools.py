@@ -92,9 +92,10 @@ class PoolSpec(Section):
 class NodeSpec(Section):
     state: NodeState = Field(
         "active",
-        description="maintenance: cordoned, workload stays; decommissioned: left in order, machine "
-        "and disks stay; lost: dead, no SSH is tried, the others remove it; compromised: in wrong "
-        "hands, as lost, and out until its keys were rotated; removed: left in order, machine "
+        description="maintenance: cordoned, workload stays; absent: unavailable for a time, stays "
+        "a member, no SSH is tried; decommissioned: left in order, machine and disks stay; lost: "
+        "dead, no SSH is tried, the others remove it; compromised: in wrong hands, as lost, and "
+        "out until its keys were rotated; removed: left in order, machine "
         "released",
     )
     generation: Annotated[int, Field(ge=1, le=1_000_000)] = Field(

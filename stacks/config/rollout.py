@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from stacks.config.fields import (
+    AbsentShare,
     DnsLabel,
     FilePath,
     LabelKey,
@@ -69,6 +70,11 @@ class RolloutSpec(Section):
         0,
         description="percent of all workers that may fail before no further wave begins; needs "
         "`make up`",
+    )
+    absent_budget: AbsentShare = Field(
+        "1%",
+        description="workers that may not answer without ending an update, at least 1: 3, '2%', or "
+        "0 for none; they are left out, and the next update has them again",
     )
     critical: tuple[DnsLabel, ...] = Field(
         (), description="workers whose failure ends the rollout whatever the budget"

@@ -37,6 +37,11 @@ def share(text: str) -> str:
     return text
 
 
+def absent_share(text: str) -> str:
+    """The same, and none (`0`)."""
+    return text if text == "0" else share(text)
+
+
 def of_share(text: str, count: int) -> int:
     """How many of `count` an accepted share is, rounded down, at least 1."""
     number = int(text.removesuffix("%"))

@@ -41,7 +41,8 @@ def _members(before: Memory, plan: Plan) -> list[Refusal]:
     # Members that arrive take over the data before those that leave go.
     out = [] if stay else _none_stays(before, old, stay, what="etcd member", kind="last-etcd")
     lost = [node.name for node in plan.away if node.is_given_up]
-    for step in quorum.steps(old, new, lost=lost, rebuilt=first):
+    absent = [node.name for node in plan.etcd if node.is_absent]
+    for step in quorum.steps(old, new, lost=lost, rebuilt=first, absent=absent):
         if not step.has_quorum and not out:
             path = _pool_path(before, plan, step.member)
             out.append(Refusal("quorum", step.member, path, _no_quorum(step)))
@@ -63,7 +64,8 @@ def _no_quorum(step: Step) -> str:
 def _masters(before: Memory, plan: Plan) -> list[Refusal]:
     old, new = _with_role(before.machines, "master"), [node.name for node in plan.masters]
     first = going_first(before, plan)
-    stay = [name for name in new if name not in first]
+    there = {node.name for node in plan.masters if not node.is_absent}
+    stay = [name for name in new if name not in first and name in there]
     out = _none_stays(before, old, stay, what="master", kind="last-master")
     replaced = [name for name in new if name in first]
     balancers = {node.name for node in plan.load_balancers}

@@ -12,9 +12,9 @@ import dataclasses
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
-from stacks.cluster import clouds, digests, fence
+from stacks.cluster import absent, clouds, digests, fence
 from stacks.cluster.plan import Node, Plan
 from stacks.cluster.resolve import plan
 from stacks.cluster.user_addons import Addon, KubernetesObject
@@ -64,6 +64,8 @@ class Memory:
     released: Mapping[str, Released]  # adopted machines that left, and keep their data
     # The first leaf and the first CA that end; nothing where no success has told yet.
     endings: tuple[Ending, ...] = ()
+    # By absent node, the Kubernetes version of the last success that it was part of.
+    absent: Mapping[str, str] = field(default_factory=dict)
 
 
 def of(plan: Plan, before: Memory | None = None) -> dict[str, object]:
@@ -73,6 +75,7 @@ def of(plan: Plan, before: Memory | None = None) -> dict[str, object]:
     """
     then, known = (before.plan, before.released) if before else (None, {})
     gone = released.after(then, known, plan)
+    missed = (before.absent, before.kubernetes) if before else ({}, plan.versions.kubernetes)
     settings = plan.spec.model_dump(mode="json", by_alias=True, exclude={"pools", "nodes"})
     # A thousand hosts: what they do not say is left out.
     lists = plan.spec.model_dump(
@@ -87,6 +90,7 @@ def of(plan: Plan, before: Memory | None = None) -> dict[str, object]:
         **({"addons": _addons(plan)} if plan.addons else {}),
         **({"fenced": fence.as_memory(plan)} if plan.fenced else {}),
         **({"released": released.dumped(gone)} if gone else {}),
+        **absent.as_memory(plan, *missed),
     }
 
 
@@ -227,6 +231,8 @@ def read(previous: Mapping[str, object]) -> Memory:
         if "fenced" in previous:
             fenced = fence.of_memory(dict(_items(previous["fenced"])))
             said = dataclasses.replace(said, fenced=fenced)
+        left_out = _texts(previous.get("absent"))
+        said = absent.of_memory(said, left_out, str(previous.get("acting", "")))
     except ValueError as error:
         raise UnreadableMemoryError(str(error)) from None
     names = Counter(node.name for node in (*said.nodes, *said.away))
@@ -245,6 +251,7 @@ def read(previous: Mapping[str, object]) -> Memory:
         rendered={pool: _texts(sums) for pool, sums in _items(previous.get("rendered"))},
         released=released.read(previous.get("released")),
         endings=endings.read(previous.get(ENDINGS)),
+        absent=left_out,
     )
 
 

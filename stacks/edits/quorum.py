@@ -6,7 +6,7 @@ that arrive join one at a time; those that leave go last, one at a time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,25 +39,20 @@ def steps(
     *,
     lost: Collection[str] = (),
     rebuilt: Collection[str] = (),
+    absent: Collection[str] = (),
 ) -> list[Step]:
     """Every step from the voters `before` to those `after`.
 
-    `lost` ones answer nobody; of `rebuilt` ones that is not known, so it is not counted on. A
+    `lost` and `absent` ones answer nobody; of `rebuilt` ones that is not known, so it is not
+    counted on. Absent ones stay members. A
     member that joins is a learner first, which changes no quorum, and becomes a voter when it has
     caught up: it counts as up.
     """
-    down = {*lost, *rebuilt}
-    leave_first = [name for name in before if name in down]
-    join = [name for name in after if name not in before or name in down]
-    leave_last = [name for name in before if name not in after and name not in down]
-    moves: list[tuple[str, Literal["joins", "leaves"]]] = [
-        *((name, "leaves") for name in leave_first),
-        *((name, "joins") for name in join),
-        *((name, "leaves") for name in leave_last),
-    ]
+    going = {*lost, *rebuilt}
+    down = {*going, *absent}
     out: list[Step] = []
     deciding = tuple(before)
-    for member, action in moves:
+    for member, action in _moves(before, after, going):
         up_before = sum(name not in down for name in deciding)
         if action == "joins":
             voters = (*deciding, member)
@@ -76,3 +71,11 @@ def steps(
         out.append(step)
         deciding = voters
     return out
+
+
+def _moves(
+    before: Sequence[str], after: Sequence[str], going: Collection[str]
+) -> Iterator[tuple[str, Literal["joins", "leaves"]]]:
+    yield from ((name, "leaves") for name in before if name in going)
+    yield from ((name, "joins") for name in after if name not in before or name in going)
+    yield from ((name, "leaves") for name in before if name not in after and name not in going)

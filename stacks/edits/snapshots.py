@@ -83,5 +83,7 @@ def place(before: Memory | None, plan: Plan) -> Node | None:
     where every machine that has etcd leaves in this edit: no key and no client stays then.
     """
     then = (before and before.plan) or plan
-    names = {node.name for node in membership.staying(before, plan)}
-    return next((node for node in reversed(then.etcd) if node.name in names), None)
+    names = {node.name for node in membership.staying(before, plan) if not node.is_absent}
+    there = [node for node in reversed(then.etcd) if node.name in names]
+    answering = [node for node in there if node.name not in plan.unreached]
+    return next(iter(answering or there), None)

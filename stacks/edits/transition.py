@@ -13,6 +13,7 @@ from stacks.checks.refusals import Refusal
 from stacks.cluster.plan import Plan
 from stacks.config.problems import Problem
 from stacks.edits import (
+    absent,
     api_record,
     clouds,
     membership,
@@ -83,7 +84,7 @@ def check(before: Memory | None, plan: Plan) -> Verdict:
 
     Raises TransitionError with every problem that the config does not allow.
     """
-    found = [] if before is None else _refusals(before, plan)
+    found = [*absent.of_new(before, plan)] if before is None else _refusals(before, plan)
     refused, allowed, idle = refusals.sift(found, plan.spec.allow)
     if refused:
         raise TransitionError(sorted({one.problem() for one in refused}))
@@ -96,6 +97,7 @@ def check(before: Memory | None, plan: Plan) -> Verdict:
             *api_record.warnings_of(before, plan),
             *warnings.of(before, plan),
             *membership.warnings_of(before, plan),
+            *absent.warnings_of(plan),
             *(Problem("allow", f"`{word}` {text}") for word in idle),
         ),
     )
@@ -108,6 +110,7 @@ def _refusals(before: Memory, plan: Plan) -> list[Refusal]:
         *_identity(before, plan),
         *_renamed(before, plan),
         *membership.refusals_of(before, plan),
+        *absent.refusals(before, plan),
         *_cut_off(before, plan),
         *rotation.refusals(before, plan),
         *serving_certificates.refusals(before, plan),

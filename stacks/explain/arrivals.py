@@ -40,6 +40,30 @@ def new(plan: Plan, node: Node, *, founding: bool) -> NodeChange:
     return NodeChange(name=node.name, kind="new", roles=node.roles, actions=tuple(actions))
 
 
+def back(plan: Plan, node: Node) -> tuple[Action, ...]:
+    """What is done on a node that was left out, and is there again."""
+    told = "it was left out: all of it is told again, and what is right stays"
+    actions = [Action(phase="node", text=told)]
+    if not node.is_worker:
+        actions.append(Action(phase="pki", text="keys and certificates are placed again"))
+    if node.is_etcd:
+        actions.append(Action(phase="etcd-member", text="what etcd missed is made so; it votes"))
+    if node.is_master:
+        actions.append(Action(phase="master", text="what the API server missed is made so"))
+    elif node.in_kubernetes:
+        text = "joins again if its identity has run out, else nothing"
+        actions.append(Action(phase="join", text=text))
+    if node.is_master and not node.is_etcd:
+        actions.append(Action(phase="etcd-absent", text="no etcd runs here"))
+    if node in plan.holders:
+        actions.append(front_doors.stands_by(plan.vip))
+    elif plan.load_balancers and node.is_master:
+        actions += front_doors.beside(plan)
+    if node in plan.ingress:
+        actions.append(front_doors.ends_tls(plan.vip))
+    return tuple(actions)
+
+
 def rebuilt(plan: Plan, node: Node) -> NodeChange:
     """A node that is recreated under its name: like a new one, after the old one is out."""
     first = [

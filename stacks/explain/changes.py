@@ -83,7 +83,13 @@ def _nodes(before: Memory | None, plan: Plan, runs: Edit) -> Iterator[NodeChange
             yield arrivals.rebuilt(plan, node)
         elif before.plan is not None:
             own = on_node.get(node.name, [])
-            actions = tuple(_of_existing(before.plan, plan, node, own, drifted))
+            old = before.plan.node(node.name)
+            if node.is_absent:
+                actions = tuple(_marks(old, node))
+            elif old.is_absent:
+                actions = (*arrivals.back(plan, node), *_marks(old, node))
+            else:
+                actions = tuple(_of_existing(before.plan, plan, node, own, drifted))
             if actions:
                 yield NodeChange(name=node.name, kind="changed", roles=node.roles, actions=actions)
     yield from arrivals.leaving(before, plan)
@@ -230,6 +236,16 @@ def _certificates(then: Plan, old: Node, plan: Plan, node: Node) -> Iterator[Act
         yield Action(phase="pki", text=text)
 
 
+_BEGINS = {
+    "maintenance": "cordon for maintenance, its pods stay",
+    "absent": "counts as down, nothing is changed on it",
+}
+_ENDS = {
+    "maintenance": "uncordon, maintenance is over",
+    "absent": "counts as there again",
+}
+
+
 def _marks(old: Node, node: Node) -> Iterator[Action]:
     """Labels and taints, which the list of nodes sets from a master."""
     was = [f"label {key}={value}" for key, value in old.labels]
@@ -238,8 +254,7 @@ def _marks(old: Node, node: Node) -> Iterator[Action]:
     now += [f"taint {taint.key}={taint.value}:{taint.effect}" for taint in node.taints]
     words = [f"+ {word}" for word in now if word not in was]
     if old.state != node.state and node.in_kubernetes:
-        cordoned = "cordon for maintenance, its pods stay"
-        words.append(cordoned if node.state == "maintenance" else "uncordon, maintenance is over")
+        words.append(_BEGINS.get(node.state) or _ENDS[old.state])
     words += [f"- {word}" for word in was if word not in now]
     if words:
         yield Action(phase="nodes", text=", ".join(words))

@@ -119,12 +119,19 @@ def _states(then: Plan, plan: Plan) -> Iterator[str]:
     moved = [now.name for old, now in stay if old.roles != now.roles]
     if moved:
         yield f"Change roles of {spoken(moved)}"
-    begins = [now.name for old, now in stay if old.state != now.state == "maintenance"]
-    if begins:
-        yield f"Begin maintenance of {spoken(begins)}"
-    ends = [now.name for old, now in stay if now.state != old.state == "maintenance"]
-    if ends:
-        yield f"End maintenance of {spoken(ends)}"
+    for state, what in (("maintenance", "maintenance"), ("absent", "absence")):
+        begins = [now.name for old, now in stay if old.state != now.state == state]
+        if begins:
+            yield f"Begin {what} of {spoken(begins)}"
+        ends = [now.name for old, now in stay if now.state != old.state == state]
+        if ends:
+            yield f"End {what} of {spoken(ends)}"
+    out = [now.name for old, now in stay if now.is_silent and not old.is_silent]
+    if out:
+        yield f"Leave {spoken(out)} out, which does not answer"
+    again = [now.name for old, now in stay if old.is_silent and not now.is_absent]
+    if again:
+        yield f"Bring {spoken(again)} to what was missed"
 
 
 def _marks(then: Plan, plan: Plan) -> Iterator[str]:

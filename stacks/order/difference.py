@@ -18,7 +18,7 @@ from stacks.edits.memory import Memory
 from stacks.order.scene import Scene
 from stacks.order.step import Part, Said, Source, Step
 from stacks.order.steps import steps
-from stacks.phases import nodes
+from stacks.phases import nodes, scripts
 
 Mark = Literal["+", "~", "-"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -28,6 +28,7 @@ LOGIN, PATIENCE, SCRIPT, STAMP, RECREATED = "login", "patience", "script", "stam
 # What is on a machine until something runs it, or in the state alone; and what is told with the
 # cloud that it is of.
 _QUIET = ("attempt", "scripts", "file", "door")
+_FOR_THE_CLUSTER = frozenset(scripts.CLUSTER_PHASES) - {"etcd-absent"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,18 @@ class Edit:
 
     steps: tuple[Step, ...]  # all that are wanted, each behind what it waits for
     differences: tuple[Difference, ...]  # in the same order, those that go come last
+
+    @property
+    def dialled(self) -> frozenset[str]:
+        """Nodes whose machines something changes; any master does what is done for the cluster."""
+        return frozenset(
+            one.step.node.name
+            for one in self.differences
+            if one.step.node
+            and one.mark != "-"
+            and one.step.kind in ("scripts", "phase")
+            and one.step.phase not in _FOR_THE_CLUSTER
+        )
 
     def parts(self) -> tuple[Part, ...]:
         """Parts in which something happens, each behind those that it waits for.
@@ -114,17 +127,17 @@ def _of_those_that_come(now: _Run) -> Iterator[Difference]:
 
 def _changed(was: _Run, now: _Run, before: Memory) -> Iterable[Difference]:
     found: dict[str, Difference] = {}
-    scripts, values = memory.other_scripts(before), memory.other_values(before)
+    written, values = memory.other_scripts(before), memory.other_values(before)
     for step in now.steps:
         old = was.by_name.get(step.name)
         if old is None:
             found[step.name] = Difference(step=step, mark="+")
         else:
             by = set(_by(was.held(old, like=step), now.held(step)))
-            if step.ignores != "any":
+            if step.ignores not in ("any", "all"):
                 by |= {*_written_otherwise(step, values)}
                 by |= {STAMP} if step.stamp in found else set()
-                by |= {SCRIPT} if step.phase in scripts else set()
+                by |= {SCRIPT} if step.phase in written else set()
             if step.ignores == "stdin":
                 by &= {LOGIN, STAMP, RECREATED}
             if by:
@@ -171,7 +184,7 @@ class _Run:
             return {}
         if step.trigger is not None:
             return {"trigger": self._text(step.trigger)}
-        if ignores == "any":
+        if ignores in ("any", "all"):
             return {}
         held: dict[str, object] = dict(self._of_machine(step))
         if step.kind == "machine":

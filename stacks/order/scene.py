@@ -30,7 +30,7 @@ class Scene:
     @property
     def master(self) -> Node:
         """Through which the cluster is asked."""
-        return self.plan.masters[0]
+        return self.plan.acting
 
     @property
     def generation(self) -> int:
@@ -47,10 +47,25 @@ class Scene:
         return frozenset(self.previous.machines if self.previous else ()) - self.recreated
 
     @cached_property
+    def returning(self) -> frozenset[str]:
+        """Nodes that the last success left out, and this update does not."""
+        then = self.previous.plan if self.previous else None
+        was = {node.name for node in then.absent} if then else set()
+        return frozenset(node.name for node in self.plan.nodes if not node.is_absent) & was
+
+    @cached_property
+    def joining(self) -> tuple[Node, ...]:
+        """Workers that get a token: new ones, and those whose identity may have run out."""
+        known = self.settled - self.returning
+        there = (node for node in self.plan.workers if not node.is_absent)
+        return tuple(sorted((n for n in there if n.name not in known), key=lambda n: n.name))
+
+    @cached_property
     def survivor(self) -> Node:
-        """The master that takes others out: the first one that stays."""
+        """The master that takes others out: the acting one, else the first one that stays."""
         names = {node.name for node in membership.staying(self.previous, self.plan)}
-        return next(node for node in self.plan.masters if node.name in names)
+        there = [n for n in self.plan.masters if n.name in names and not n.is_absent]
+        return self.master if self.master in there else there[0]
 
     @cached_property
     def saver(self) -> Node:

@@ -78,7 +78,8 @@ class Step:
     parts: tuple[Said, ...] = ()  # of an attempt or a copy: new when one of them is another
     stamp: str = ""  # name of the attempt or copy that it belongs to
     word: str = ""  # in place of a stamp
-    ignores: Literal["", "any", "stdin"] = ""  # changes that do not run it again
+    # Changes that do not run it again; "all": what deleting it would run is kept too.
+    ignores: Literal["", "any", "all", "stdin"] = ""
     trigger: Said | None = None  # what makes it run in place of any change
     is_secret: bool = False  # all that it is told
     leaves: bool = False  # deleting it makes the machine leave

@@ -8,6 +8,7 @@ waves. Load balancers change beside the workers, and get the virtual IP at the e
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from stacks.order import control_plane, doors, end, workers
 from stacks.order.scene import Scene, machine
@@ -24,6 +25,7 @@ def steps(scene: Scene) -> tuple[Step, ...]:
         if step.name in found:
             raise ValueError(f"two steps are called {step.name}")
         found[step.name] = step
+    found = _without_absent(found)
     ordered: dict[str, Step] = {}
 
     def take(step: Step) -> None:
@@ -35,6 +37,37 @@ def steps(scene: Scene) -> tuple[Step, ...]:
     for step in found.values():
         take(step)
     return tuple(ordered.values())
+
+
+def _without_absent(found: dict[str, Step]) -> dict[str, Step]:
+    """Nothing runs on an absent machine. Who waits for a step there waits for what that waited for.
+
+    Two are kept as they are: the machine, and the command by which it can leave one day. Deleting
+    any other runs nothing, and the machine is told all of it again when it is back.
+    """
+    gone = {name for name, step in found.items() if _is_on_absent(step)}
+    gone |= {found[name].stamp for name in gone} - {
+        step.stamp for name, step in found.items() if name not in gone
+    }
+
+    def waits(names: tuple[str, ...]) -> Iterator[str]:
+        for name in names:
+            yield from waits(found[name].after) if name in gone else (name,)
+
+    return {
+        name: replace(
+            step,
+            after=tuple(dict.fromkeys(waits(step.after))),
+            ignores="all" if step.leaves and step.node and step.node.is_absent else step.ignores,
+        )
+        for name, step in found.items()
+        if name not in gone
+    }
+
+
+def _is_on_absent(step: Step) -> bool:
+    is_kept = step.kind == "machine" or step.leaves
+    return step.node is not None and step.node.is_absent and not is_kept
 
 
 def _steps(scene: Scene) -> Iterator[Step]:

@@ -63,7 +63,7 @@ def applied(scene: Scene) -> tuple[str, ...]:
 
 def opened(scene: Scene) -> str:
     """What opens the last wave."""
-    total = len(wave.gates(scene.plan, scene.settled))
+    total = len(wave.gates(scene.plan, _held_back(scene)))
     return scene.own(f"wave-{total - 1}") if total else _before_waves(scene)
 
 
@@ -71,11 +71,16 @@ def _before_waves(scene: Scene) -> str:
     return last_master(scene) if scene.previous else served(scene)
 
 
+def _held_back(scene: Scene) -> frozenset[str]:
+    """Whom gates ask for: who exists and is there."""
+    return scene.settled - {node.name for node in scene.plan.absent}
+
+
 def waves(scene: Scene) -> Iterator[Step]:
     """A gate before each wave, and the workers."""
     opens: dict[str, str] = {}
     last = _before_waves(scene)
-    for gate in wave.gates(scene.plan, scene.settled):
+    for gate in wave.gates(scene.plan, _held_back(scene)):
         step = _gate(scene, gate, last)
         yield step
         # While nobody is held back, one gate need not wait for the other.
@@ -110,8 +115,7 @@ def _lines(scene: Scene, names: tuple[str, ...], pem: str) -> str:
 def joined(scene: Scene) -> Iterator[Step]:
     """A token of the hour, then each new worker on its own, in parallel."""
     plan = scene.plan
-    joining = [node for node in plan.workers if node.name not in scene.settled]
-    pending = sorted(joining, key=lambda node: node.name)
+    pending = scene.joining
     token = Source("join token", join.purpose(pending, scene.now_s))
     guards = (scene.own(f"addon-{name}") for name in system_addons.GUARDS)
     example = join.of_mint(plan, scene.master, "", pending)
@@ -149,9 +153,7 @@ def joined(scene: Scene) -> Iterator[Step]:
 
 
 def _minted(scene: Scene, key: str, token: str) -> str:
-    joining = [node for node in scene.plan.workers if node.name not in scene.settled]
-    pending = sorted(joining, key=lambda node: node.name)
-    return join.of_mint(scene.plan, scene.master, token, pending)[key]
+    return join.of_mint(scene.plan, scene.master, token, scene.joining)[key]
 
 
 def _joined(scene: Scene, node: str, key: str, pem: str, token: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stacks.cluster import api_record, clouds, digests
+from stacks.cluster import api_record, clouds, digests, names, rollout
 from stacks.cluster.plan import Plan
 from stacks.networks import registry
 from stacks.render import acceptance as manifest
@@ -17,7 +17,8 @@ def of_gate(plan: Plan) -> dict[str, str]:
     rollouts += network.DAEMON_SETS
     return {
         "PLAN": plan_digest(plan),
-        "NODES": str(sum(1 for node in plan.nodes if node.in_kubernetes)),
+        "NODES": str(sum(n.in_kubernetes and not n.is_absent for n in plan.nodes)),
+        **left_out(plan),
         "MANIFEST": manifest.acceptance(plan).rstrip("\n"),
         "NETWORK": "1" if network.PROVED else "0",
         "NAMESPACE": manifest.NAMESPACE,
@@ -29,6 +30,18 @@ def of_gate(plan: Plan) -> dict[str, str]:
         "DEPLOYMENTS": " ".join(rollouts),
         **({"CLOUD_CONTROLLER": "external"} if clouds.has_controller(plan.spec) else {}),
         **_doors(plan),
+    }
+
+
+def left_out(plan: Plan) -> dict[str, str]:
+    """Whom nobody waits for: Nodes that are absent, and how many may be unresponsive besides."""
+    absent = [node.name for node in plan.absent if node.in_kubernetes]
+    resting = [n.name for n in plan.nodes if n.in_kubernetes and n.state == "maintenance"]
+    return {
+        **({"ABSENT": names.ranges(absent)} if absent else {}),
+        **({"MAINTENANCE": names.ranges(resting)} if resting else {}),
+        "CONTROL_PLANE": names.ranges(node.name for node in plan.masters),
+        "ABSENT_BUDGET": str(rollout.absent_budget(plan) - sum(n.is_silent for n in plan.nodes)),
     }
 
 

@@ -8,7 +8,7 @@ from stacks.cluster import names
 from stacks.cluster.plan import Node, Plan
 from stacks.config.ports import ETCD_CLIENT_PORT
 from stacks.networks import registry
-from stacks.phases.gate import plan_digest
+from stacks.phases.gate import left_out, plan_digest
 
 _STALL_S = 240  # a worker on a slow line needs about two minutes from its first byte to Ready
 IDLE_S = 90  # a machine that is reached begins at once; a retry clears the last failure then
@@ -16,7 +16,6 @@ IDLE_S = 90  # a machine that is reached begins at once; a retry clears the last
 
 def of_nodes(plan: Plan) -> dict[str, str]:
     """Values of the nodes phase, but for WANTED, which are the lines of `wanted`."""
-    cordoned = [n.name for n in plan.nodes if n.in_kubernetes and n.state == "maintenance"]
     return {
         "WANTED": "",
         "LABELS": _lines(plan, _labels),
@@ -26,7 +25,7 @@ def of_nodes(plan: Plan) -> dict[str, str]:
         "STALL_S": str(_STALL_S + reboot_s(plan)),
         "IDLE_S": str(IDLE_S),
         "NETWORK": "1" if registry.of(plan.spec).PROVED else "0",
-        **({"MAINTENANCE": names.ranges(cordoned)} if cordoned else {}),
+        **left_out(plan),
         "PLAN": plan_digest(plan),
         # Of the user's: objects of all others that the cluster knows are deleted.
         **({"ADDONS": " ".join(addon.name for addon in plan.addons)} if plan.addons else {}),
@@ -35,7 +34,7 @@ def of_nodes(plan: Plan) -> dict[str, str]:
 
 def wanted_nodes(plan: Plan) -> list[Node]:
     """Those that announce what they have become."""
-    return [node for node in plan.nodes if node.in_kubernetes]
+    return [node for node in plan.nodes if node.in_kubernetes and not node.is_absent]
 
 
 def reboot_s(plan: Plan) -> int:

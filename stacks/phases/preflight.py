@@ -54,11 +54,13 @@ def _peers(plan: Plan, node: Node, settled: Collection[str]) -> tuple[list[str],
     where nothing of the cluster is to be reached but the API. Where there is none yet nothing
     listens but the SSH server.
     """
+    masters = [other for other in plan.masters if not other.is_absent]
     if node.is_load_balancer:
-        return [f"{other.address}:{ports.API_PORT}" for other in plan.masters], 0
-    doors = [(other, ports.API_PORT) for other in plan.masters]
+        peers = [f"{other.address}:{ports.API_PORT}" for other in masters]
+        return peers, len(peers) // 2 + 1 if settled else 0
+    doors = [(other, ports.API_PORT) for other in masters]
     if node.is_etcd:
-        doors += [(other, ports.ETCD_PEER_PORT) for other in plan.etcd]
+        doors += [(o, ports.ETCD_PEER_PORT) for o in plan.etcd if not o.is_absent]
     there = [f"{other.address}:{port}" for other, port in doors if other.name in settled]
     if there:
         return there, len(there) // 2 + 1

@@ -213,7 +213,7 @@ def exceptions(dice: Dice, pools: Pools) -> dict[str, object]:
         if entry["roles"] not in (["etcd"], ["loadbalancer"])
         for number in range(1, _size(entry) + 1)
     ]
-    edge = {"edge-1": {"state": dice.one_of(("maintenance", "lost", "removed"))}}
+    edge = {"edge-1": {"state": dice.one_of(("maintenance", "absent", "lost", "removed"))}}
     return (edge if "edge" in pools and dice.chance(30) else {}) | {
         dice.one_of(names or ["none-1"]): draws.section(dice, config_pools.NodeSpec, often=60)
         for _ in range(2)

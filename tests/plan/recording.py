@@ -26,6 +26,7 @@ from google.protobuf import empty_pb2
 from pulumi.runtime import mocks, resource
 from pulumi.runtime.proto import engine_pb2, resource_pb2, source_pb2
 
+from components.ssh import reach
 from tests.plan.clouds import is_cloud
 from tests.plan.providers import Cloud, Made
 from tests.plan.registration import Change, MadeToFailError, Resource, Run, step, wanted_of
@@ -64,6 +65,9 @@ class Engine:
             **dict.fromkeys(["Z9876543210", "my-inner"], ("example.com", True)),
         }
     )
+
+    # Nodes whose SSH server is silent when an update begins.
+    silent: frozenset[str] = frozenset()
 
     # Who makes what is of a cloud; None: it is made up.
     cloud: Cloud | None = None
@@ -122,6 +126,7 @@ class Engine:
         with (
             chdir(self.folder),
             mock.patch.dict(os.environ, environment),
+            mock.patch.object(reach, "silent", lambda doors: self.silent & {*doors}),
             # Where in the program a resource was made: a seventh of the time, for an engine that shows it.
             mock.patch.object(resource, "_get_stack_trace", source_pb2.StackTrace),
         ):

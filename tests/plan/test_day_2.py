@@ -114,6 +114,10 @@ ROWS: dict[str, list[Row]] = {
     "cordon a node": [
         Row(edit=states(worker_1="maintenance"), touched=names(), named=GATE),
     ],
+    "leave a machine alone that is down for a time": [
+        Row(edit=states(worker_1="absent"), touched=names("worker-1"), named=GATE),
+        Row(edit=states(master_1="absent"), touched=names("master-1"), named=GATE | {"addon-coredns"}),
+    ],
     "take a node out and keep the machine": [
         Row(edit=states(worker_1="decommissioned"), touched=names("worker-1"), named=GATE | {"worker-1-decommission"}),
     ],

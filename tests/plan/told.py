@@ -85,6 +85,8 @@ class Told:
         stay = {node.name for node in self.plan.nodes}
         away = {node.name: node for node in self.plan.away}
         nodes = {node.name for plan in plans for node in (*plan.nodes, *plan.away)}
+        absent = {node.name for node in self.plan.absent}
+        was_absent = {node.name for node in self.then.absent} if self.then else set()
         return Places(
             cluster=self.plan.spec.cluster.name,
             nodes=nodes,
@@ -96,6 +98,8 @@ class Told:
             },
             adopted=not self.plan.made,
             anew={n.name for n in self.report.changes.of("rebuilt")},
+            absent=absent,
+            back=was_absent - absent,
             born=self.then is None,
             were=_phases(self.then),
             phases=_phases(self.plan),
@@ -128,6 +132,8 @@ class Told:
         # One that is recreated is told with new machines, and announces something else.
         recreated = {node.name for node in self.report.changes.of("rebuilt")}
         waves = rollout.node_waves(self.plan)
+        # Nothing is told of one that is absent, either.
+        recreated |= {node.name for node in self.plan.absent}
         told |= {one.number for one in waves if recreated & {*one.nodes}}
         settings = any(wave.title == "rollout" for wave in self.report.waves)
         anew = {

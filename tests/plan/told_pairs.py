@@ -12,9 +12,10 @@ from pathlib import Path
 from stacks import load
 from stacks.cluster.plan import Plan
 from stacks.config.problems import SpecError
-from stacks.edits import memory, transition
+from stacks.edits import memory, silence, transition
 from stacks.edits.transition import TransitionError
 from stacks.explain import report
+from stacks.order.difference import edit
 from tests.fuzz import clusters, edits
 from tests.fuzz.clusters import Config
 from tests.fuzz.dice import Dice
@@ -33,6 +34,7 @@ class Pair:
     name: str
     before: Config | None  # None: nothing was there
     after: Config
+    silent: frozenset[str] = frozenset()  # whose SSH servers do not answer when the edit begins
 
 
 def drawn(seed: int) -> Iterator[Pair]:
@@ -48,7 +50,30 @@ def drawn(seed: int) -> Iterator[Pair]:
         if number % 8 == 0:
             pair = Pair(pair.name, None, raw)
         if _is_accepted(pair):
-            yield pair
+            yield Pair(pair.name, pair.before, pair.after, _silent(pair, number))
+
+
+def _silent(pair: Pair, number: int) -> frozenset[str]:
+    """In every other edit the first master, and a worker; who is behind something is not asked."""
+    then = _planned(pair.before) if pair.before is not None else None
+    if then is None or number % 2 or not (then.local or then.nodes[0].ssh):
+        return frozenset()
+    workers = [node.name for node in then.workers[:1]]
+    first = [node.name for node in then.masters[:1]] if len(then.masters) > 1 else []
+    silent = frozenset([*first, *workers])
+    known = _remembered(then)
+    plan = _planned(pair.after, known)
+    try:
+        transition.check(known, _seen(known, plan, silent))
+    except TransitionError:
+        return frozenset()
+    return silent
+
+
+def _seen(known: memory.Memory, plan: Plan, silent: frozenset[str]) -> Plan:
+    runs = edit(known, plan)
+    asked = silence.doors(silence.asked(known, plan), dict.fromkeys(silent, ("", 22)))
+    return silence.seen(known, plan, silent & {*asked}, runs.dialled)
 
 
 def told(stacks: Stacks, pair: Pair) -> Told:
@@ -58,11 +83,15 @@ def told(stacks: Stacks, pair: Pair) -> Told:
     if not (engine.folder / "tests/fuzz").exists():
         (engine.folder / "tests/fuzz").symlink_to(_FUZZ)
     then = _planned(pair.before) if pair.before is not None else None
-    plan = _planned(pair.after)
     known = _remembered(then) if then else None
+    plan = _planned(pair.after, known)
     said = report.report(known, plan, transition.check(known, plan))
+    if pair.silent and known and not said.is_empty:
+        plan = _seen(known, plan, pair.silent)
+        said = report.report(known, plan, transition.check(known, plan))
     if pair.before is not None:
         _up(engine, pair.before)
+    engine.silent = pair.silent
     run = _up(engine, pair.after)
     return Told(known.plan if known else None, plan, said, run)
 
@@ -98,14 +127,16 @@ def _is_accepted(pair: Pair) -> bool:
     try:
         plan = _planned(pair.after)
         then = _planned(pair.before) if pair.before is not None else None
+        if then:
+            transition.check(None, then)
         transition.check(_remembered(then) if then else None, plan)
     except (SpecError, TransitionError):
         return False
     return max(len(one.nodes) for one in (plan, then) if one) <= _MOST
 
 
-def _planned(raw: Config) -> Plan:
-    return load.planned(load.load(raw, read_keys=False))
+def _planned(raw: Config, known: memory.Memory | None = None) -> Plan:
+    return load.planned(load.load(raw, read_keys=False), known)
 
 
 def _remembered(plan: Plan) -> memory.Memory:

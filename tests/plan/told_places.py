@@ -144,6 +144,8 @@ class Places:
     gone: Mapping[str, str]  # by name: the phase that tells of what goes with it
     adopted: bool
     anew: Collection[str]  # recreated under their name
+    absent: Collection[str]  # stay, and nothing runs on them: told with the list of nodes
+    back: Collection[str]  # were absent
     born: bool  # nothing was there
     were: Mapping[str, Collection[str]]  # phases of each node that was there
     phases: Mapping[str, Collection[str]]  # of each node that stays or comes
@@ -177,6 +179,8 @@ class Places:
         resource = _resource(change)
         if node in self.gone:
             return self.gone[node], node
+        if node in self.absent and part != "machine" and not is_cloud(resource.type):
+            return "nodes", ""
         if is_cloud(resource.type):
             own = self.changes.get(f"{self.cluster}-{node}-node")
             is_new = change.mark == "+" and own is not None and own.mark == "+"
@@ -192,6 +196,8 @@ class Places:
         made, changed, deleted = _OF_NODE[part]
         if node in self.anew:
             changed = made
+        elif node in self.back:
+            made = changed
         elif part in _LEAFS_PLACED and node in self.were:
             made = changed  # a role more: its leafs lie there before all turns
         phase = {"+": made, "-": deleted}.get(change.mark, changed)
@@ -214,6 +220,8 @@ class Places:
         node, kind = self._split(leaf)
         if node in self.gone:
             return self.gone[node], node
+        if node in self.absent:
+            return "nodes", ""
         if node and kind in _LEAFS:
             placed = f"{self.cluster}-{node}-{_LEAFS[kind]}"
             if placed not in self.changes:

@@ -36,6 +36,10 @@ PODS = json.dumps(
 )
 
 
+# Everybody answers: OURS stays as it is said.
+THERE = 'see_who_is_there() { HERE=$NODES AWAY=""; }; '
+
+
 def kubectl(shell: Shell, cases: str) -> None:
     shell.stub("kubectl", f'case "$*" in\n{cases}\nesac')
 
@@ -78,7 +82,7 @@ def network(shell: Shell, curl: str) -> None:
 
 def test_every_pair_service_port_and_name_is_dialled(shell: Shell) -> None:
     network(shell, """echo '{"responses":["pod"]}'""")
-    out = shell.run("check_network", phase="gate", values=VALUES)
+    out = shell.run(f"{THERE} check_network", phase="gate", values=VALUES)
     dialled = [call for call in shell.calls if call.startswith("curl")]
     assert len(dialled) == 10  # from each of 2 nodes: 2 pods, the Service, a name, a node port
     assert any("host=netexec.check.svc.cluster.local&" in call for call in dialled)
@@ -91,7 +95,10 @@ def test_a_connection_that_fails_is_named_from_end_to_end(shell: Shell) -> None:
         shell,
         """[[ $* == *host=10.244.1.2* ]] && echo '{"errors":["no route"]}' || echo '{"responses":["pod"]}'""",
     )
-    code = 'wait_for() { local what=$2; shift 2; "$@" || die "$what: $("$@")"; }; check_network'
+    code = (
+        THERE
+        + 'wait_for() { local what=$2; shift 2; "$@" || die "$what: $("$@")"; }; check_network'
+    )
     out = shell.run(code, phase="gate", values=VALUES, fails=True)
     assert "node:node-1->pod-on:node-2" in out
     assert "no route" in out
@@ -102,7 +109,7 @@ def test_a_node_without_test_pod_fails_the_gate(shell: Shell) -> None:
         shell, f"*wide*) echo 'netexec-x 0/1 ImagePullBackOff' ;; *'get pods'*) echo '{PODS}' ;;"
     )
     values = {**VALUES, "NODES": "3"}
-    out = shell.run("all_pods_run || echo incomplete", phase="gate", values=values)
+    out = shell.run(f"{THERE} all_pods_run || echo incomplete", phase="gate", values=values)
     assert "ImagePullBackOff" in out
     assert "incomplete" in out
 
@@ -257,7 +264,7 @@ def kubelets(shell: Shell, unknown: str, **values: str) -> str:
     )
     shell.stub("openssl")
     code = (
-        f"unknown_kubelets() {{ {unknown}; }}; kubelets_served() {{ echo served; }}\n"
+        f"{THERE} unknown_kubelets() {{ {unknown}; }}; kubelets_served() {{ echo served; }}\n"
         'wait_for() { local what=$2; shift 2; "$@" || die "$what: $("$@")"; }; check_kubelets'
     )
     fails = unknown != ":"
@@ -309,7 +316,7 @@ def test_every_kubelet_has_to_answer_and_curls_meter_is_no_answer(
 *) echo 'x509: certificate signed by unknown authority' ;;
 esac""",
     )
-    said = shell.run("kubelets_served", phase="gate", values=VALUES, fails=missing > 0)
+    said = shell.run(f"{THERE} kubelets_served", phase="gate", values=VALUES, fails=missing > 0)
     told = f"{missing} of 2 do not, one says: x509: certificate signed by unknown authority"
     said = " ".join(said.split())
     assert said.startswith(told) if missing else said == ""
@@ -347,7 +354,7 @@ def test_only_what_has_failed_is_dialled_again(shell: Shell) -> None:
 wait_for() { local n; shift 2; for n in 1 2 3; do echo $n >tries; if "$@"; then return; fi; done; die "never"; }
 check_network
 """
-    out = shell.run(code, phase="gate", values=VALUES)
+    out = shell.run(THERE + code, phase="gate", values=VALUES)
     dialled = [call for call in shell.calls if call.startswith("curl")]
     assert len(dialled) == 12, "once all of them, then one that had failed, and once more"
     assert all("host=10.244.1.2" in call for call in dialled[10:])
@@ -388,3 +395,64 @@ check_peers; printf '%s\\n' "${{problems[@]}}" "end"
     assert ("does not answer on port 6443" not in out) == passes
     if passes and silent:
         assert "not reached: 10.0.0.11:6443" in out
+
+
+GONE = {"CONTROL_PLANE": "master-1", "ABSENT_BUDGET": "1", "NODES": "3"}
+
+
+def deaf(shell: Shell, *, more: str = "") -> None:
+    """node-2 is unresponsive."""
+    rows = [*(f"{name}|aaaa|True" for name in ("master-1", "node-1")), "node-2|aaaa|Unknown"]
+    kubectl(shell, f"{nodes(rows, 'applied', 'ready')} {more}")
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ({}, "2 master-1 node-1"),
+        ({"ABSENT_BUDGET": "0"}, "3 master-1 node-1 node-2"),
+        ({"ABSENT_BUDGET": "0", "MAINTENANCE": "node-2"}, "2 master-1 node-1"),
+        ({"ABSENT_BUDGET": "0", "ABSENT": "node-2", "NODES": "2"}, "2 master-1 node-1"),
+    ],
+)
+def test_who_is_unresponsive_is_not_asked_within_the_budget(
+    shell: Shell, said: dict[str, str], asked: str
+) -> None:
+    deaf(shell)
+    code = "asked_nodes() { printf '%s\\n' master-1 node-1 node-2; }; see_who_is_there; echo $HERE $OURS"
+    assert shell.run(code, phase="gate", values={**VALUES, **GONE, **said}).strip() == asked
+
+
+@pytest.mark.parametrize(
+    ("status", "runs"),
+    [
+        ({"desiredNumberScheduled": 3, "updatedNumberScheduled": 2, "numberAvailable": 2}, True),
+        ({"desiredNumberScheduled": 3, "updatedNumberScheduled": 1, "numberAvailable": 2}, False),
+        ({"desiredNumberScheduled": 3, "updatedNumberScheduled": 3, "numberAvailable": 1}, False),
+    ],
+)
+def test_pods_on_a_silent_machine_are_not_waited_for(
+    shell: Shell, status: dict[str, int], *, runs: bool
+) -> None:
+    found = {
+        "kind": "DaemonSet",
+        "metadata": {"generation": 2},
+        "status": {"observedGeneration": 2, **status},
+    }
+    deaf(shell, more=f"*flannel*) echo '{json.dumps(found)}' ;;")
+    code = "asked_nodes() { :; }; if runs_here kube-flannel daemonset/flannel >/dev/null; then echo runs; fi"
+    said = shell.run(code, phase="gate", values={**VALUES, **GONE})
+    assert ("runs" in said) == runs
+
+
+def test_pods_of_the_check_on_a_silent_machine_are_ended(shell: Shell) -> None:
+    """Their namespace would never go."""
+    deaf(shell)
+    shell.run(
+        "asked_nodes() { :; }; see_who_is_there; end_silent_pods",
+        phase="gate",
+        values={**VALUES, **GONE},
+    )
+    ended = [call for call in shell.calls if "delete pods" in call]
+    assert len(ended) == 1
+    assert "--field-selector spec.nodeName=node-2 --force --grace-period 0" in ended[0]

@@ -620,3 +620,49 @@ esac""",
     out = shell.run("drain_node worker-9", phase="nodes", values=VALUES, fails=not ends)
     assert ("cannot be drained" in out) != ends
     assert (shell.folder / "drained").exists() == (ready != "Unknown")
+
+
+BOTH = {"CONTROL_PLANE": "master-[1-3]", "ABSENT_BUDGET": "1"}
+A, B = "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb"
+
+
+@pytest.mark.parametrize(
+    ("rows", "said", "left"),
+    [
+        pytest.param({"worker-1": node("worker-1", B, "Unknown")}, {}, "", id="a worker of the budget"),
+        pytest.param({"worker-1": node("worker-1", A, "Unknown")}, {}, "worker-1", id="it has something to apply"),
+        pytest.param({"worker-1": node("worker-1", B, "Unknown", B)}, {}, "worker-1", id="it has begun to"),
+        pytest.param({"worker-1": node("worker-1", B, "False")}, {}, "worker-1", id="it answers"),
+        pytest.param({"worker-1": ""}, {}, "worker-1", id="it never joined"),
+        pytest.param({"worker-1": node("worker-1", B, "Unknown")}, {"ABSENT_BUDGET": "0"}, "worker-1", id="no budget"),
+        pytest.param(
+            {name: node(name, B, "Unknown") for name in ("worker-1", "db")}, {}, "db worker-1", id="beyond the budget"
+        ),
+        pytest.param(
+            {name: node(name, B, "Unknown") for name in ("worker-1", "db")}, {"MAINTENANCE": "db"}, "", id="in maintenance"
+        ),
+        pytest.param({"master-1": node("master-1", A, "Unknown")}, {}, "", id="a master of three"),
+        pytest.param(
+            {name: node(name, A, "Unknown") for name in ("master-1", "master-2")}, {}, "master-1 master-2", id="most masters"
+        ),
+    ],
+)  # fmt: skip
+def test_unresponsive_nodes_are_left_out_within_the_budget(
+    shell: Shell, rows: dict[str, str], said: dict[str, str], left: str
+) -> None:
+    cluster(shell, [row for row in (rows.get(r.split("|")[0], r) for r in READY) if row])
+    found = shell.run("missing", phase="nodes", values={**VALUES, **BOTH, **said})
+    assert " ".join(line.split()[1] for line in found.splitlines()) == left
+
+
+def test_who_is_absent_stays_and_nobody_waits_for_it(shell: Shell) -> None:
+    rows = [*READY, node("worker-3", "", "Unknown")]
+    cluster(shell, rows, record={"known": "master-[1-3],worker-[1-3],db"})
+    values = {**VALUES, **BOTH, "ABSENT": "worker-3"}
+    code = "missing; read_record; drain_nodes; delete_nodes; tell_strangers; settle_nodes"
+    assert shell.run(code, phase="nodes", values=values) == ""
+    assert changing(shell) == []
+    assert "worker-3" in recorded(shell)["known"]
+    cluster(shell, rows, record={"known": "master-[1-3],worker-[1-3],db"})
+    shell.run("read_record; drain_nodes", phase="nodes", values={**VALUES, **BOTH})
+    assert any("cordon -- worker-3" in call for call in changing(shell))

@@ -19,6 +19,7 @@ MARK = re.compile(r"(<!-- preview: ([a-z-]+) -->\n)(?:\n```\n.*?\n```\n)?", re.D
 _FOOTER = "\n  Every action, check and interruption"
 
 CASES: dict[str, tuple[Mapping[str, object], Mapping[str, object]]] = {
+    "absent": ({}, {"nodes.worker-1": {"state": "absent"}}),
     "add": ({}, {"pools.worker.count": 3}),
     "addon": (
         {},
