@@ -12,6 +12,9 @@ _FAST_INTERVAL_MS = 1000  # between the checks of a master that is about to chan
 # balance random: by turns, the first connection of all nodes would go to the first master.
 # allbackups, of servers that are not checked: should all checks fail (an expired CA, a wrong
 # clock), the API stays reachable.
+# use-server: on a master its own API server comes first, so that its kubelet asks none that is
+# older than itself while versions roll; once a check of it or a connection to it fails, others
+# answer. At the VIP all share the work.
 _FRAME = """\
 # The Kubernetes API of {cluster} at 127.0.0.1:{port}: {reach}.
 global
@@ -46,10 +49,12 @@ listen kubernetes-api
   http-check expect status 200
   default-server check-ssl ca-file /etc/kube-ha/ca.crt verify required verifyhost kubernetes \
 inter {interval} fastinter {fast} fall {fall} rise 2
-{checked}
+{own}{checked}
   option allbackups
 {unchecked}
 """
+
+_OWN_FIRST = "  use-server {name} if {{ dst 127.0.0.1 }}\n"
 
 # TLS goes through to the member, with the client's own certificate. A member whose port is closed
 # is left, and what was connected to it connects anew.
@@ -64,9 +69,9 @@ on-marked-down shutdown-sessions
 
 
 def local_api(plan: Plan, node: Node) -> str:
-    """The API of all masters at 127.0.0.1:3446, on every node the same; at the VIP too.
+    """The API of all masters at 127.0.0.1:3446; at the VIP too, on machines where it may be.
 
-    At that one on machines where it may be.
+    One text for all nodes but masters and machines that may have the VIP.
 
     tcp-ut is on each server line because HAProxy ignores it in default-server; it cuts sessions
     to a master that vanished after 20 s. Sessions of a master whose check fails are left alone:
@@ -95,11 +100,13 @@ def _etcd(plan: Plan, node: Node) -> str:
 def _api(plan: Plan, node: Node) -> str:
     wanted = plan.spec.load_balancing
     vip = plan.spec.front_doors.vip if plan.listens(node) else None
+    own_first = node.is_master and len(plan.masters) > 1
+    reach = "its own API server first" if own_first else "one file for all nodes"
     servers = [(node.name, f"{node.address}:{API_PORT}") for node in plan.masters]
     return _FRAME.format(
         cluster=plan.spec.cluster.name,
         port=LOCAL_API_PORT,
-        reach="and at the VIP" if vip else "one file for all nodes",
+        reach="and at the VIP" if vip else reach,
         # transparent: on each of them, whichever has the address just now.
         vip=f"\n  bind {vip.address}:{vip.port} transparent" if vip else "",
         connections=wanted.max_connections,
@@ -108,6 +115,7 @@ def _api(plan: Plan, node: Node) -> str:
         interval=_duration(wanted.check_interval_ms),
         fast=_duration(min(wanted.check_interval_ms, _FAST_INTERVAL_MS)),
         fall=CHECKS_TO_FALL,
+        own=_OWN_FIRST.format(name=node.name) if own_first else "",
         checked="\n".join(f"  server {name} {at} check tcp-ut 20s" for name, at in servers),
         unchecked="\n".join(
             f"  server {name}-unchecked {at} backup tcp-ut 20s" for name, at in servers

@@ -78,8 +78,8 @@ def adopted(**sections: object) -> Plan:
 
 
 def local_api(plan: Plan) -> str:
-    """haproxy.cfg of the first node, which is the same on all as long as there is no VIP."""
-    return haproxy.local_api(plan, plan.nodes[0])
+    """haproxy.cfg of the first worker, which is that of all; masters have their own."""
+    return haproxy.local_api(plan, plan.workers[0])
 
 
 def _hosts(name: str, offset: int, count: int) -> list[dict[str, str]]:

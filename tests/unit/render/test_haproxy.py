@@ -9,12 +9,35 @@ from pathlib import Path
 import pytest
 
 from stacks.config.network import API_SHUTDOWN_DELAY_S
+from stacks.render import haproxy
 from tests.unit.certificate import certificate
 from tests.unit.render.examples import adopted, assert_snapshot, lab, local_api, program
 
 
 def test_snapshot() -> None:
     assert_snapshot("haproxy.cfg", local_api(lab()))
+
+
+def test_a_master_asks_its_own_api_server_first_and_is_like_all_else() -> None:
+    plan = lab()
+    for node in plan.masters:
+        own = haproxy.local_api(plan, node)
+        assert f"\n  use-server {node.name} if {{ dst 127.0.0.1 }}\n" in own
+        others = [line for line in own.splitlines()[1:] if "use-server" not in line]
+        assert others == local_api(plan).splitlines()[1:]
+    assert "use-server" not in local_api(plan)
+
+
+def test_the_only_master_has_the_text_of_all_nodes() -> None:
+    plan = lab(1)
+    assert haproxy.local_api(plan, plan.masters[0]) == local_api(plan)
+
+
+def test_at_the_vip_all_masters_share_the_work() -> None:
+    plan = lab(frontDoors={"vip": {"address": "10.92.0.5"}})
+    text = haproxy.local_api(plan, plan.masters[0])
+    assert "\n  bind 10.92.0.5:" in text
+    assert "use-server master-1 if { dst 127.0.0.1 }" in text
 
 
 def test_three_masters_fit_into_the_payload_of_a_node() -> None:

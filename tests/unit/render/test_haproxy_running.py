@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from stacks.render import haproxy
 from tests.unit.render.examples import lab, local_api, program
 from tests.unit.render.haproxy_process import for_anybody, free_port, until_open
 
@@ -136,21 +137,23 @@ class Door:
 
 
 Cluster = tuple[Door, dict[str, ApiServer]]
-Start = Callable[[str], Cluster]
+Start = Callable[..., Cluster]
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts HAProxy and three masters whose certificate holds the given name."""
+    """Starts HAProxy, as on a worker or with the given text, and three masters whose certificate
+    holds the given name.
+    """
     running: list[subprocess.Popen[bytes]] = []
     masters: dict[str, ApiServer] = {}
 
-    def begin(certificate_name: str) -> Cluster:
+    def begin(certificate_name: str, text: str = "") -> Cluster:
         ca, leaf = _certificates(tmp_path, certificate_name)
         masters.update({f"master-{n}": ApiServer(f"master-{n}", leaf) for n in (1, 2, 3)})
         port = free_port()
         config = tmp_path / "haproxy.cfg"
-        config.write_text(_here(local_api(lab()), ca, port, masters))
+        config.write_text(_here(text or local_api(lab()), ca, port, masters))
         log = tmp_path / "haproxy.log"
         command = [program("haproxy", tmp_path), "-db", "-f", str(config)]
         with log.open("wb") as output:
@@ -197,6 +200,39 @@ def test_a_draining_master_gets_no_new_connections(start: Start) -> None:
     door.wait_for({"master-2", "master-3"}, within_s=60)
     masters["master-1"].ready = True
     door.wait_for(set(masters), within_s=60)
+
+
+def of_master() -> str:
+    """haproxy.cfg of master-2."""
+    plan = lab()
+    return haproxy.local_api(plan, plan.node("master-2"))
+
+
+def test_on_a_master_its_own_api_server_answers_and_no_other(start: Start) -> None:
+    door, _ = start("kubernetes", of_master())
+    assert door.answers() == {"master-2"}
+
+
+def test_others_answer_while_a_masters_own_api_server_is_not_ready(start: Start) -> None:
+    door, masters = start("kubernetes", of_master())
+    masters["master-2"].ready = False
+    door.wait_for({"master-1", "master-3"}, within_s=60)
+    masters["master-2"].ready = True
+    door.wait_for({"master-2"}, within_s=60)
+
+
+def test_others_answer_from_the_moment_a_masters_own_api_server_dies(start: Start) -> None:
+    """Every try after the first asks another one, whatever the checks know by then."""
+    door, masters = start("kubernetes", of_master())
+    assert door.answers() == {"master-2"}
+    masters.pop("master-2").die()
+    assert door.answers(retries=1) == {"master-1", "master-3"}
+
+
+def test_a_master_whose_checks_are_all_wrong_keeps_the_api(start: Start) -> None:
+    door, masters = start("another-name", of_master())
+    door.wait_until_down(masters, within_s=60)
+    assert door.answers() == set(masters)
 
 
 def test_a_health_check_that_is_wrong_about_all_masters_does_not_take_the_api_away(
