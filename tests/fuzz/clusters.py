@@ -25,7 +25,9 @@ Pools = dict[str, dict[str, object]]
 
 BYTES = 400  # of choices; a config that needs more is plain in the rest
 _OF_CLOUDS = ("machineType", "diskGib", "etcdDiskGib")
-TOPOLOGY = frozenset({"roles", "count", "hosts", "hostsFile", "addressOffset", "zones", *_OF_CLOUDS})
+TOPOLOGY = frozenset(
+    {"roles", "count", "hosts", "hostsFile", "addressOffset", "zones", *_OF_CLOUDS}
+)
 _OWN_SECTIONS = frozenset({"cluster", "machines", "pools", "nodes"})
 _STACKED = (("etcd", "master"), ("etcd", "master"), ("etcd", "master", "worker"))
 

@@ -45,10 +45,14 @@ def test_any_config_is_refused_with_its_problems_or_planned(examples: int) -> No
     assert seen["neighbours"] > examples / 5
 
 
+# Hosts stand in its place once a stack file is read: tests/unit/config/test_hosts_file.py.
+_OPENED = "PoolSpec.hosts_file"
+
+
 @pytest.mark.usefixtures("quick_yaml")
 def test_every_field_of_the_model_is_drawn_and_accepted() -> None:
     """A new field that is never drawn, or refused with whatever is drawn for it, is not proven."""
-    missing = set(_fields(Spec))
+    missing = set(_fields(Spec)) - {_OPENED}
     for made in islice(clusters.sample(seed=1), _TRIES):
         missing -= {*_said(made.spec)}
         if not missing:
