@@ -39,7 +39,7 @@ def saved(scene: Scene) -> Iterator[Step]:
         node=node,
         phase="snapshot",
         after=(scene.of(node.name, "scripts"), scene.attempt, *placed),
-        values=snapshots.values(*edit, node),
+        values={**snapshots.values(*edit, node), **scene.once},
         ignores="" if snapshots.reasons(*edit) else "any",
     )
 
@@ -60,7 +60,10 @@ def taken_out(scene: Scene) -> Iterator[Step]:
         node=node,
         phase="retire",
         after=(scene.of(node.name, "scripts"), scene.own("snapshot")),
-        values=retire.of_retire(plan, node, going=going, then=then, staying=names),
+        values={
+            **retire.of_retire(plan, node, going=going, then=then, staying=names),
+            **scene.once,
+        },
         # What it was told the last time is kept, and the very same node may be lost again one day.
         stamp=scene.attempt,
         ignores="" if going else "any",

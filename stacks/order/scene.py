@@ -105,6 +105,11 @@ class Scene:
         return From((ca(),), lambda pem: nodes.wanted(there, self.hashes(pem)))
 
     @property
+    def once(self) -> dict[str, str]:
+        """What a step is told that keeps its text, beside that text."""
+        return {"UNTIL": scripts.until(self.now_s)}
+
+    @property
     def ca_text(self) -> From:
         return From((ca(),), stripped)
 

@@ -102,7 +102,7 @@ def _gate(scene: Scene, gate: wave.Gate, after: str) -> Step:
         phase="wave",
         parent=scene.cluster,
         after=(after,),
-        values={**listed, **gate.settings},
+        values={**listed, **gate.settings, **scene.once},
         ignores="any",
         trigger=From((ca(),), lambda pem: wave.trigger(scene.plan, gate, scene.hashes(pem))),
     )
@@ -125,7 +125,10 @@ def joined(scene: Scene) -> Iterator[Step]:
         node=scene.master,
         phase="mint",
         after=(served(scene), *guards),
-        values={key: From((token,), partial(_minted, scene, key)) for key in example},
+        values={
+            **{key: From((token,), partial(_minted, scene, key)) for key in example},
+            **scene.once,
+        },
         # A worker that left and is put back within the hour has the same token, which was deleted
         # meanwhile.
         stamp=scene.attempt,
@@ -145,7 +148,7 @@ def joined(scene: Scene) -> Iterator[Step]:
             phase="join",
             parent=scene.own(node.pool),
             after=(ready, scene.own("join-token")),
-            values=told,
+            values={**told, **scene.once},
             is_secret=True,
             # Joining happens once, with the token of that hour; later changes are the node phase's.
             ignores="" if node.name in scene.recreated else "any",

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from stacks.cluster import rotation
 from stacks.cluster.artifacts import File
 from stacks.cluster.plan import Node, Plan
-from stacks.phases import downloads, nodes, object_store
+from stacks.phases import downloads, nodes, object_store, scripts
 from stacks.render import etcd, value
-
-_DAY_S = 24 * 3600
 
 
 def of_member(plan: Plan, node: Node) -> dict[str, str]:
@@ -50,9 +48,9 @@ def founding(
     told = {name: text for name, text in values.items() if not name.startswith("BACKUP_")}
     gone = [f"{name}={address}" for name, address in sorted(leaving.items())]
     members = " ".join([values["MEMBERS"], *gone])
-    tomorrow = (int(now_s) // _DAY_S + 2) * _DAY_S  # in whole days, so that preview and up agree
-    until = {"BOOTSTRAP": "1", "BOOTSTRAP_UNTIL": str(tomorrow)}
-    return {**told, "MEMBERS": members, **(until if newborn else {"BOOTSTRAP": "0"})}
+    until = scripts.until(now_s)
+    may = {"BOOTSTRAP": "1", "BOOTSTRAP_UNTIL": until} if newborn else {"BOOTSTRAP": "0"}
+    return {**told, "MEMBERS": members, **may, "UNTIL": until}
 
 
 def secret_keys(plan: Plan) -> str:

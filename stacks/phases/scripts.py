@@ -26,9 +26,18 @@ CLUSTER_PHASES = (
     *("addon", "manifests", "mint", "snapshot", "retire", "rotation"),
     *("wave", "balancer", "nodes", "gate", "etcd-absent"),
 )
+_DAY_S = 24 * 3600
 STDIN_LIMIT = 8192  # bytes of one command; a stdin is in the state twice
 # What a phase shares with some others but not with all.
 _SOURCED = re.compile(rb'^source "\$here/([a-z-]+\.sh)"$', re.MULTILINE)
+
+
+def until(now_s: float) -> str:
+    """When the text of a command that runs once is over; run.sh does nothing by it from then on.
+
+    Seconds since 1970, the end of the next day: preview and update agree nearly always.
+    """
+    return str((int(now_s) // _DAY_S + 2) * _DAY_S)
 
 
 @cache

@@ -133,6 +133,20 @@ def test_a_text_that_may_found_a_cluster_says_until_when(stacks: Stacks) -> None
     assert 24 * 3600 < left <= 48 * 3600
 
 
+def test_whatever_keeps_its_text_does_nothing_by_it_on_a_later_day(stacks: Stacks) -> None:
+    """No ignore_changes keeps a provider from running a command again: a new default is enough."""
+    _, run = stacks.settled(lab())
+    keeping = [command for command in run.commands if "stdin" in command.ignores]
+    assert keeping
+    for command in keeping:
+        if command.name.endswith("-preflight"):
+            continue  # changes nothing, and is made for machines that are nodes already
+        found = [line for line in command.text("stdin").splitlines() if line.startswith("UNTIL=")]
+        assert len(found) == 1, command.name
+        left = int(found[0].partition("=")[2]) - time.time()
+        assert 24 * 3600 < left <= 48 * 3600
+
+
 @pytest.mark.parametrize("left_out", [["dev-gate"], ["dev-nodes"], ["dev-nodes", "dev-gate"]])
 def test_an_up_that_leaves_out_the_gate_is_no_success(stacks: Stacks, left_out: list[str]) -> None:
     """--target and --exclude: the engine gives back what the command was, and stores the outputs of the stack."""

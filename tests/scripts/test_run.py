@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,31 @@ def run(folder: Path, phase: str, stdin: str, word: str = "0123abcd") -> tuple[i
 
 def values(folder: Path, phase: str, **more: str) -> str:
     return script.render({**VALUES, "SCRIPT_SUM": sum_of(folder, phase), **more})
+
+
+@pytest.mark.parametrize("phase", ["etcd-member", "join", "mint", "retire", "wave", "snapshot"])
+@pytest.mark.parametrize("name", ["UNTIL", "BOOTSTRAP_UNTIL"])
+def test_a_text_that_is_kept_does_nothing_on_a_later_day(
+    copied: Path, phase: str, name: str
+) -> None:
+    """Nor do other scripts than those that it was made with end it in an error."""
+    (copied / f"{phase}.sh").write_text('main() { echo "ran $NODE"; }\n')
+    now = int(time.time())
+    told = values(copied, phase, **{name: str(now + 60)})
+    assert run(copied, phase, told) == (0, "ran master-1\n")
+    late = values(copied, phase, **{name: str(now - 1), "SCRIPT_SUM": "other"})
+    code, text = run(copied, phase, late)
+    assert code == 0
+    assert "nothing is done" in text
+    assert "ran" not in text.replace("runs once", "")
+
+
+@pytest.mark.parametrize("phase", ["join", "mint", "retire", "wave"])
+def test_a_text_of_a_version_that_set_no_end_is_over(copied: Path, phase: str) -> None:
+    (copied / f"{phase}.sh").write_text('main() { echo "ran $NODE"; }\n')
+    code, text = run(copied, phase, values(copied, phase))
+    assert code == 0
+    assert "nothing is done" in text
 
 
 @pytest.fixture(params=["sshd", "sshd-session"])  # before OpenSSH 9.8, and of Debian 13

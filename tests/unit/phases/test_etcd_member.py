@@ -24,6 +24,7 @@ def test_in_a_stack_that_lives_nobody_founds() -> None:
     told = founding(newborn=False)
     assert told["BOOTSTRAP"] == "0"
     assert "BOOTSTRAP_UNTIL" not in told
+    assert told["UNTIL"] == str(12 * DAY_S)
 
 
 def test_members_that_leave_are_named_for_they_know_the_cluster() -> None:
