@@ -147,6 +147,12 @@ class Plan:
         return tuple(node for node in self.nodes if node.is_absent)
 
     @property
+    def nodes_and_absent(self) -> tuple[int, int]:
+        """How many Nodes there are to be, and how many of them are absent."""
+        nodes = [node for node in self.nodes if node.in_kubernetes]
+        return len(nodes), sum(node.is_absent for node in nodes)
+
+    @property
     def local(self) -> bool:
         """Machines live on this computer alone, as containers."""
         return registry.of(self.spec).LOCAL

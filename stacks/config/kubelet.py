@@ -69,6 +69,11 @@ class KubeletSpec(Section):
     tls_ciphers: Ciphers | None = Field(
         None, description="of kubelets, for TLS 1.2; default: strong with cluster.defaults 2"
     )
+    watchdog_s: Annotated[int, Field(ge=30, le=600)] | None = Field(
+        None,
+        description="seconds after which systemd restarts a kubelet that hangs; pods keep running; "
+        "default: it is restarted only when it ends",
+    )
     shutdown_grace_period_s: Annotated[int, Field(ge=0, le=3600)] | None = Field(
         None,
         description="time for pods to end when the machine is shut down, 0 for none; default: 60, "

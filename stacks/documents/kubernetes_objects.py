@@ -37,6 +37,18 @@ ROLLING: dict[str, object] = {
     "rollingUpdate": {"maxUnavailable": "10%"},
 }
 
+
+def rolling(nodes: int, absent: int) -> dict[str, object]:
+    """The update strategy of a DaemonSet of so many nodes, of which some are absent.
+
+    What is missing there counts as unavailable: without more room no other pod would be replaced.
+    """
+    if not absent:
+        return ROLLING
+    room = -(-nodes // 10) + absent
+    return {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": room}}
+
+
 Document = dict[str, object]
 
 # Of our own pods: no system call that containers do not need, no more rights than at the start.

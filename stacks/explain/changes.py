@@ -5,6 +5,7 @@ Pure and complete: a node that is not named here is not touched. When it happens
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -269,6 +270,14 @@ _OBJECTS = {
 }
 
 
+_ROOM = "its roll-out does without absent nodes, or again with them; no pod is replaced"
+
+
+def _without_room(manifest: str) -> str:
+    """But for how many pods may be missing while it rolls."""
+    return re.sub(r"maxUnavailable: \S+", "", manifest)
+
+
 def _addons(before: Memory | None, plan: Plan, runs: Edit) -> tuple[tuple[str, str], ...]:
     if before is None:
         made = tuple((name, "is made") for name in sorted(system_addons.addons(plan)))
@@ -288,6 +297,8 @@ def _addons(before: Memory | None, plan: Plan, runs: Edit) -> tuple[tuple[str, s
         if name in running and (was.get(name) != manifest or name in drifted):
             told = [*fence.words(before.plan, plan)] if name == "lost-nodes" else []
             text = "; ".join([*told, "nothing restarts"]) if told else _OBJECTS.get(name, _PODS)
+            if name in was and _without_room(was[name]) == _without_room(manifest):
+                text = _ROOM if name not in drifted else text
             out.append((name, text))
         elif name in running:
             out.append((name, reasons.of_cluster(running[name])))

@@ -10,7 +10,6 @@ from stacks.documents.admission import NODE_VARIABLES, policy
 from stacks.documents.kubernetes_objects import (
     LOCAL_API,
     REAL_NODES,
-    ROLLING,
     SECCOMP,
     TOLERATE_ALL,
     Document,
@@ -133,7 +132,7 @@ def _manifest(wanted: Wanted) -> str:
             "metadata": meta(_NAME, _NAMESPACE, app=_NAME),
             "spec": {
                 "selector": {"matchLabels": {"app": _NAME}},
-                "updateStrategy": ROLLING,
+                "updateStrategy": {**wanted.rolling},
                 "template": {
                     "metadata": {
                         "labels": {"app": _NAME},

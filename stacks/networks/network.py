@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
 from stacks.config.spec import Spec
-from stacks.documents.kubernetes_objects import Document
+from stacks.documents.kubernetes_objects import ROLLING, Document
 from stacks.releases.versions import Versions
 
 
@@ -39,6 +39,7 @@ class Wanted:
     spec: Spec
     versions: Versions
     annotations: Mapping[str, str] = field(default_factory=dict)  # of pods: another restarts them
+    rolling: Mapping[str, object] = field(default_factory=lambda: ROLLING)  # of DaemonSets
 
 
 class Network(Protocol):

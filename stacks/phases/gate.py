@@ -36,9 +36,13 @@ def of_gate(plan: Plan) -> dict[str, str]:
 def left_out(plan: Plan) -> dict[str, str]:
     """Whom nobody waits for: Nodes that are absent, and how many may be unresponsive besides."""
     absent = [node.name for node in plan.absent if node.in_kubernetes]
+    return {**({"ABSENT": names.ranges(absent)} if absent else {}), **may_be_silent(plan)}
+
+
+def may_be_silent(plan: Plan) -> dict[str, str]:
+    """Which nodes may be unresponsive, and how many, without being called absent."""
     resting = [n.name for n in plan.nodes if n.in_kubernetes and n.state == "maintenance"]
     return {
-        **({"ABSENT": names.ranges(absent)} if absent else {}),
         **({"MAINTENANCE": names.ranges(resting)} if resting else {}),
         "CONTROL_PLANE": names.ranges(node.name for node in plan.masters),
         "ABSENT_BUDGET": str(rollout.absent_budget(plan) - sum(n.is_silent for n in plan.nodes)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stacks.cluster import rotation
 from stacks.cluster.plan import Plan
+from stacks.documents.kubernetes_objects import rolling
 from stacks.networks import registry
 from stacks.networks.network import Wanted
 from stacks.render import admission_policies, approver, coredns, kube_proxy, lost_nodes
@@ -21,7 +22,12 @@ def addons(plan: Plan) -> dict[str, str]:
         "lost-nodes": lost_nodes.lost_nodes(plan),
         "serving-certificates": approver.manifest(plan),
     }
-    wanted = Wanted(spec=plan.spec, versions=plan.versions, annotations=rotation.annotation(plan))
+    wanted = Wanted(
+        spec=plan.spec,
+        versions=plan.versions,
+        annotations=rotation.annotation(plan),
+        rolling=rolling(*plan.nodes_and_absent),
+    )
     return {**manifests, **registry.of(plan.spec).manifests(wanted)}
 
 

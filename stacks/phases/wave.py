@@ -9,7 +9,7 @@ from stacks.cluster import digests, rollout
 from stacks.cluster.plan import Plan
 from stacks.networks import registry
 from stacks.phases import nodes
-from stacks.phases.gate import left_out
+from stacks.phases.gate import may_be_silent
 
 _STALL_S = 300  # besides the time for evictions: an update of one node takes about a minute
 
@@ -79,7 +79,7 @@ def _settings(plan: Plan, number: int, total: int, own: Collection[str]) -> dict
         "STALL_S": str(_STALL_S + wanted.drain.timeout_s + nodes.reboot_s(plan)),
         "IDLE_S": str(nodes.IDLE_S),
         "NETWORK": "1" if registry.of(plan.spec).PROVED else "0",
-        **left_out(plan),
+        **may_be_silent(plan),
         **({} if number else _evictions(plan)),
     }
 

@@ -7,7 +7,6 @@ from stacks.cluster.plan import Plan
 from stacks.config.ports import LOCAL_API_PORT
 from stacks.documents.kubernetes_objects import (
     REAL_NODES,
-    ROLLING,
     SECCOMP,
     TOLERATE_ALL,
     Document,
@@ -19,6 +18,7 @@ from stacks.documents.kubernetes_objects import (
     meta,
     mount,
     requests,
+    rolling,
     service_account,
 )
 from stacks.documents.yaml_text import documents
@@ -43,7 +43,7 @@ def kube_proxy(plan: Plan) -> str:
             "metadata": meta(_NAME, _NAMESPACE, **labels),
             "spec": {
                 "selector": {"matchLabels": labels},
-                "updateStrategy": ROLLING,
+                "updateStrategy": rolling(*plan.nodes_and_absent),
                 "template": {
                     "metadata": {
                         "labels": labels,

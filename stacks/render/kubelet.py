@@ -61,10 +61,14 @@ def unit() -> str:
 
 def drop_in(plan: Plan) -> str:
     """/etc/systemd/system/kubelet.service.d/10-kubeadm.conf."""
+    watched, text = plan.spec.kubelet.watchdog_s, _DROP_IN
+    if watched is not None:
+        # The kubelet tells systemd that its loop turns, from 1.32 on (feature SystemdWatchdog).
+        text = text.replace("[Service]\n", f"[Service]\nWatchdogSec={watched}\n", 1)
     if not clouds.has_controller(plan.spec):
-        return _DROP_IN
+        return text
     # Which machine it is, phase node writes there: this file is the same for all nodes of a pool.
-    with_file = _DROP_IN.replace("ExecStart=\n", f"EnvironmentFile=-{CLOUD_ARGS}\nExecStart=\n", 1)
+    with_file = text.replace("ExecStart=\n", f"EnvironmentFile=-{CLOUD_ARGS}\nExecStart=\n", 1)
     return f"{with_file.rstrip()} $KUBELET_CLOUD_ARGS\n"
 
 

@@ -66,6 +66,7 @@ CASES: Mapping[str, Case] = {
         make=lab,
         edits={
             "worker added, one in maintenance": [{"pools.worker.count": 3, **_state("worker-2", "maintenance")}],
+            "worker and first master absent, and back": [{**_state("worker-1", "absent"), **_state("master-1", "absent")}, {}],
             "worker and master made anew": [{**_anew("worker-1"), **_anew("master-1")}],
             "master lost": [{**_state("master-2", "lost"), "pools.master.count": 4}],
             "worker compromised, worker decommissioned": [{**_state("worker-1", "compromised"), **_state("worker-2", "decommissioned")}],

@@ -114,3 +114,9 @@ def test_kubelet_starts_as_kubeadm_expects() -> None:
         "$KUBELET_KUBEADM_ARGS",
     ):
         assert text in drop_in
+
+
+def test_a_kubelet_that_hangs_is_restarted_where_it_is_wanted() -> None:
+    assert "WatchdogSec" not in kubelet.drop_in(lab())
+    watched = kubelet.drop_in(lab(kubelet={"watchdogS": 60}))
+    assert watched.startswith("[Service]\nWatchdogSec=60\n")
