@@ -64,7 +64,8 @@ class Scene:
     def survivor(self) -> Node:
         """The master that takes others out: the acting one, else the first one that stays."""
         names = {node.name for node in membership.staying(self.previous, self.plan)}
-        there = [n for n in self.plan.masters if n.name in names and not n.is_absent]
+        known = [node for node in self.plan.masters if node.name in names]
+        there = [node for node in known if not node.is_absent] or known
         return self.master if self.master in there else there[0]
 
     @cached_property

@@ -156,7 +156,10 @@ def of_accepted_edit(before: Memory, after: Plan) -> Report:
     lost = {node.name for node in after.away if node.state == "lost"}
     replaced = membership.rebuilt(before, after)
     voters = [frozenset(old)]
-    for step in quorum.steps(old, new, lost=lost, rebuilt={*lost, *replaced}):
+    absent = {node.name for node in after.etcd if node.is_absent}
+    assert len(after.etcd) - len(absent) >= len(after.etcd) // 2 + 1
+    assert not after.acting.is_absent
+    for step in quorum.steps(old, new, lost=lost, rebuilt={*lost, *replaced}, absent=absent):
         assert frozenset(step.deciding) == voters[-1]
         voters.append(frozenset(step.voters))
         assert voters[-1] & voters[-2], "nobody hands the data on"
