@@ -516,3 +516,26 @@ def test_a_lock_that_somebody_else_than_root_holds_keeps_nobody_waiting(shell: S
         fcntl.flock(file, fcntl.LOCK_EX)
         code = f"OLD_LOCK={old}; sleep() {{ echo waits; }}; lock; echo has it"
         assert shell.run(code) == "has it\n"
+
+
+@pytest.mark.parametrize(
+    ("owner", "incarnation", "said"),
+    [
+        (OWNER, "", ""),
+        (OWNER.replace("master-1", "master-2"), "", "not to"),
+        ("other 0123456789ab master-1", "", "not to"),
+        (OWNER, "3", "is incarnation 3 of master-1, the config wants 1"),
+    ],
+    ids=["the machine that left", "another node", "another cluster", "a later one of its name"],
+)
+def test_a_machine_that_comes_back_late_is_told_from_others(
+    shell: Shell, owner: str, incarnation: str, said: str
+) -> None:
+    state = shell.folder / "home/state"
+    state.mkdir(parents=True, exist_ok=True)
+    (state / "owner").write_text(f"{owner}\n")
+    if incarnation:
+        (state / "incarnation").write_text(f"{incarnation}\n")
+    out = shell.run("own; echo mine", fails=bool(said))
+    assert ("mine" in out.splitlines()) is not bool(said)
+    assert said in out
