@@ -14,6 +14,7 @@ from stacks.checks import (
     static,
     user_addons,
 )
+from stacks.cluster import sizing
 from stacks.cluster.plan import Plan
 from stacks.cluster.resolve import plan
 from stacks.config import defaults, parse, problems
@@ -62,9 +63,10 @@ def planned(spec: Spec, before: Memory | None = None) -> Plan:
 
     With the warnings that the config deserves, and all that the stack remembers as given up.
     """
-    level = before.level if before else None
-    made = plan(spec, level=level)
-    found = [*static.warnings(made.spec), *defaults.hints(spec, level)]
+    level, size = (before.level, before.size) if before else (None, None)
+    made = plan(spec, level=level, size=size)
+    hints = [*defaults.hints(spec, level), *sizing.hints(spec, size)]
+    found = [*static.warnings(made.spec), *hints]
     acting = before.plan.acting_name if before and before.plan else ""
     return fence.kept(before, replace(made, warnings=tuple(sorted(found)), acting_name=acting))
 

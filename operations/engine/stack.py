@@ -16,6 +16,7 @@ from stacks.cluster.plan import Node, Plan
 from stacks.cluster.resolve import plan
 from stacks.config import defaults, stack_file
 from stacks.config.problems import SpecError
+from stacks.config.sizing import SMALLEST
 from stacks.config.stack_file import StackFileError
 from stacks.edits import memory
 from stacks.explain import formats
@@ -140,7 +141,7 @@ def plan_of(name: str, remembered: Mapping[str, object] | None = None) -> Plan:
         config = load(said.config, misread=said.problems)
         return planned(config, None if remembered is None else memory.read(remembered))
     except memory.UnreadableMemoryError:
-        return plan(config, level=defaults.OLDEST)  # the next update says so
+        return plan(config, level=defaults.OLDEST, size=SMALLEST)  # the next update says so
     except SpecError as error:
         raise StackError(formats.problems(str(file), said.located(error.problems))) from None
 

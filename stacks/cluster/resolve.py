@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
-from stacks.cluster import fence, inventory, user_addons
+from stacks.cluster import fence, inventory, sizing, user_addons
 from stacks.cluster.plan import Bastion, Mirror, Node, Plan, Ssh
 from stacks.cluster.user_addons import Addon
 from stacks.config import defaults
 from stacks.config.fields import DefaultsLevel
 from stacks.config.machines import SshSpec
 from stacks.config.pools import HostSpec, PoolSpec, TaintSpec
+from stacks.config.sizing import Size
 from stacks.config.spec import Spec
 from stacks.providers import registry
 from stacks.providers.places import Place
@@ -22,16 +23,18 @@ def plan(
     said: Spec,
     *,
     level: DefaultsLevel | None = None,
+    size: Size | None = None,
     sets: Versions | None = None,
     addons: tuple[Addon, ...] | None = None,
 ) -> Plan:
     """Everything that follows from a config that load() accepted, resolved.
 
-    `level` is that of the defaults of the cluster that exists; None: it is new. `sets` are the
-    component versions of a plan of the past, `addons` what its add-ons were;
-    default: those of the lock, and what is in the files that the config names.
+    `level` is that of the defaults of the cluster that exists, `size` the one its settings are
+    made for; None: it is new. `sets` are the component versions of a plan of the past, `addons`
+    what its add-ons were; default: those of the lock, and what is in the files that the config
+    names.
     """
-    spec = defaults.settled(said, level)
+    spec = sizing.settled(defaults.settled(said, level), size)
     nodes = tuple(_node(spec, place) for place in inventory.present(spec))
     away = tuple(_node(spec, place) for place in inventory.away(spec))
     in_turn = sorted(nodes, key=_turn)

@@ -27,6 +27,9 @@ class NetworkSpec(Section):
         description="a node's part of podCidr, in bits: 24 has addresses for 253 pods; fixed when "
         "the cluster is made",
     )
+    dns_replicas: Annotated[int, Field(ge=1, le=500)] = Field(
+        2, description="pods of CoreDNS, on a node each; never more than there are nodes"
+    )
     mtu: Annotated[int, Field(ge=576, le=9000)] | None = Field(
         None,
         description="biggest packet of a pod in bytes; pods that run keep theirs, and to go back "

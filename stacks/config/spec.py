@@ -20,6 +20,7 @@ from stacks.config.pki import PkiSpec
 from stacks.config.pools import NodeSpec, PoolSpec
 from stacks.config.rollout import ConvergeSpec, RolloutSpec
 from stacks.config.runtime import MirrorSpec, ProxySpec, RuntimeSpec
+from stacks.config.sizing import SizingSpec
 
 
 class AddonSpec(Section):
@@ -32,6 +33,9 @@ class Spec(Section):
     """The whole config of one stack, the keys of project kube-ha."""
 
     cluster: ClusterSpec = Field(description="what the cluster is")
+    sizing: SizingSpec = Field(
+        SizingSpec(), description="number of nodes that the settings are made for"
+    )
     machines: MachinesSpec = Field(description="where machines come from, how they are reached")
     pools: dict[DnsLabel, PoolSpec] = Field(description="groups of equal machines, by name")
     nodes: dict[DnsLabel, NodeSpec] = Field(

@@ -52,6 +52,8 @@ def _notes(said: Report, warnings: Sequence[tuple[str, str]]) -> Iterator[str]:
         yield f"> **allowed** {markdown.code(one.id)}: {_words(one.text)}\n"
     for line in said.changes.program:
         yield f"> this version of the program: {_words(line)}\n"
+    if said.sizing:
+        yield f"> {_words(said.sizing)}\n"
     if not said.changes.comparable:
         yield f"> {_words(UNCOMPARABLE)}\n"
     if warnings:

@@ -108,6 +108,7 @@ class Document:
     allowed: list[Allowed]
     warnings: list[Problem]
     program: list[str]  # what this version of the program does differently
+    sizing: str  # for how many nodes settings are made; empty: those of a small cluster
     certificates: list[Certificate]  # the first to end, as the last success knew them
     waves: list[Phase]
 
@@ -167,6 +168,7 @@ def _document(said: Report, warnings: Sequence[tuple[str, str]]) -> Document:
         allowed=[Allowed(id=one.id, path=one.path, text=one.text) for one in said.verdict.allowed],
         warnings=_problems(warnings),
         program=list(said.changes.program),
+        sizing=said.sizing,
         certificates=[
             Certificate(
                 kind="ca" if one.kind == "ca" else "leaf",

@@ -10,7 +10,7 @@ from stacks.edits import endings
 from stacks.edits.endings import Ending
 from stacks.edits.memory import Memory
 from stacks.edits.transition import Verdict
-from stacks.explain import waves
+from stacks.explain import sizing, waves
 from stacks.explain.actions import Wave
 from stacks.explain.changes import Changes, changes
 from stacks.explain.headline import Headline, headline
@@ -33,6 +33,7 @@ class Report:
     waves: tuple[Wave, ...]
     headline: Headline
     verdict: Verdict
+    sizing: str  # empty: settings of a small cluster, as they were
     endings: tuple[Ending, ...]  # of certificates, as the last success knew them
 
     @property
@@ -56,6 +57,7 @@ def report(before: Memory | None, plan: Plan, verdict: Verdict) -> Report:
         waves=waves.waves(before, plan, found),
         headline=headline(before, plan, found),
         verdict=verdict,
+        sizing=sizing.line(before, plan, found),
         endings=before.endings if before else (),
     )
 

@@ -10,6 +10,7 @@ from stacks.config.spec import Spec
 
 # Sections by the beginning of their path, the longer one first; the rest is told by its path.
 _SECTIONS: Mapping[str, str] = {
+    "sizing": "sizing",
     "cluster.endpoint": "API endpoint",
     "loadBalancing": "HAProxy settings",
     "etcd.backup": "etcd backups",

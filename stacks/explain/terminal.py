@@ -57,6 +57,8 @@ def _headline(
         yield from _labelled("ALLOWED", f"{one.id}: {one.path}: {one.text}")
     for line in said.changes.program:
         yield from _labelled("Program", line)
+    if said.sizing:
+        yield from _labelled("Sizing", said.sizing)
     if not said.changes.comparable:
         yield from _labelled("Note", UNCOMPARABLE)
     if said.endings:

@@ -53,8 +53,10 @@ _COREFILE = """\
 def coredns(plan: Plan) -> str:
     """Account, rights, config, Deployment, disruption budget and Service of CoreDNS."""
     data = {"Corefile": _COREFILE.format(domain=plan.spec.cluster.dns_domain)}
-    # Two on one node would die together; where there is one node only, one is all there can be.
-    replicas = min(2, sum(node.in_kubernetes for node in plan.nodes))
+    # Two on one node would die together: where there is one node only, one is all there can be.
+    replicas = min(plan.spec.network.dns_replicas, sum(node.in_kubernetes for node in plan.nodes))
+    # Of many a tenth: else the nodes of a wave would wait for each other's.
+    unavailable = max(1, replicas // 10)
     return documents(
         service_account(_NAME, _NAMESPACE),
         cluster_role(f"system:{_NAME}", _rights()),
@@ -67,7 +69,10 @@ def coredns(plan: Plan) -> str:
             "spec": {
                 "replicas": replicas,
                 "selector": {"matchLabels": _LABELS},
-                "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
+                "strategy": {
+                    "type": "RollingUpdate",
+                    "rollingUpdate": {"maxUnavailable": unavailable},
+                },
                 "template": {
                     "metadata": {
                         "labels": _LABELS,
@@ -84,7 +89,7 @@ def coredns(plan: Plan) -> str:
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
             "metadata": meta(_NAME, _NAMESPACE),
-            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": _LABELS}},
+            "spec": {"maxUnavailable": unavailable, "selector": {"matchLabels": _LABELS}},
         },
         _service(plan),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from stacks.cluster.plan import Node, Plan
 from stacks.config.network import CHECK_TIMEOUT_S, CHECKS_TO_FALL
 from stacks.config.ports import API_PORT, ETCD_CLIENT_PORT, LOCAL_API_PORT
+from stacks.config.sizing import SMALLEST
 
 _FAST_INTERVAL_MS = 1000  # between the checks of a master that is about to change sides
 
@@ -15,6 +16,7 @@ _FAST_INTERVAL_MS = 1000  # between the checks of a master that is about to chan
 # use-server: on a master its own API server comes first, so that its kubelet asks none that is
 # older than itself while versions roll; once a check of it or a connection to it fails, others
 # answer. At the VIP all share the work.
+# observe: where checks are far apart, a connection that fails brings the next one forward.
 _FRAME = """\
 # The Kubernetes API of {cluster} at 127.0.0.1:{port}: {reach}.
 global
@@ -48,13 +50,14 @@ listen kubernetes-api
   http-check send meth GET uri /readyz ver HTTP/1.1 hdr Host kubernetes
   http-check expect status 200
   default-server check-ssl ca-file /etc/kube-ha/ca.crt verify required verifyhost kubernetes \
-inter {interval} fastinter {fast} fall {fall} rise 2
+inter {interval} fastinter {fast} fall {fall} rise 2{observe}
 {own}{checked}
   option allbackups
 {unchecked}
 """
 
 _OWN_FIRST = "  use-server {name} if {{ dst 127.0.0.1 }}\n"
+_OBSERVE = " observe layer4 error-limit 1 on-error fastinter"
 
 # TLS goes through to the member, with the client's own certificate. A member whose port is closed
 # is left, and what was connected to it connects anew.
@@ -115,6 +118,7 @@ def _api(plan: Plan, node: Node) -> str:
         interval=_duration(wanted.check_interval_ms),
         fast=_duration(min(wanted.check_interval_ms, _FAST_INTERVAL_MS)),
         fall=CHECKS_TO_FALL,
+        observe="" if plan.spec.sizing.nodes == SMALLEST else _OBSERVE,
         own=_OWN_FIRST.format(name=node.name) if own_first else "",
         checked="\n".join(f"  server {name} {at} check tcp-ut 20s" for name, at in servers),
         unchecked="\n".join(

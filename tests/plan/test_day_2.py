@@ -147,6 +147,9 @@ ROWS: dict[str, list[Row]] = {
         Row(before=with_store(), edit={}, touched=MASTERS, named=GATE | {"master-1-etcd"}),
         Row(edit={"etcd.backup": {"encrypt": False, "everyHours": 0}}, touched=MASTERS, named=GATE | {"master-1-etcd"}),
     ],
+    "have settings for more nodes": [
+        Row(edit={"sizing.nodes": 300}, touched=ALL, named=GATE | {"master-1-etcd", "master-1-master", "worker-1-node", "addon-coredns"}),
+    ],
     "tune the way to the API": [
         Row(edit={"loadBalancing.maxConnections": 8000}, touched=ALL, named=GATE | {"worker-1-node"}),
     ],

@@ -242,6 +242,7 @@ def test_a_memory_without_config_tells_who_joins_and_who_leaves_only() -> None:
         away={},
         plan=None,
         level=1,
+        size=100,
         scripts={},
         rendered={},
         released={},

@@ -202,9 +202,9 @@ def test_a_draining_master_gets_no_new_connections(start: Start) -> None:
     door.wait_for(set(masters), within_s=60)
 
 
-def of_master() -> str:
+def of_master(size: int = 100) -> str:
     """haproxy.cfg of master-2."""
-    plan = lab()
+    plan = lab(sizing={"nodes": size})
     return haproxy.local_api(plan, plan.node("master-2"))
 
 
@@ -233,6 +233,16 @@ def test_a_master_whose_checks_are_all_wrong_keeps_the_api(start: Start) -> None
     door, masters = start("another-name", of_master())
     door.wait_until_down(masters, within_s=60)
     assert door.answers() == set(masters)
+
+
+def test_a_connection_that_fails_is_noticed_long_before_the_next_check(start: Start) -> None:
+    """With a minute between checks; without `observe` it would take as long."""
+    slow = of_master(1000).replace(" inter 5s ", " inter 60s ")
+    door, masters = start("kubernetes", slow)
+    assert door.answers() == {"master-2"}
+    masters.pop("master-2").die()
+    door.answers(retries=1)
+    door.wait_until_down(["master-2"], within_s=15)
 
 
 def test_a_health_check_that_is_wrong_about_all_masters_does_not_take_the_api_away(

@@ -1,0 +1,103 @@
+"""Settings that follow from the number of nodes: by a few sizes, and never by themselves.
+
+A size is chosen once, when the cluster is made; from then on the stack's memory holds it, until the
+config says another one by `sizing.nodes`. So a worker more restarts no API server, whatever the
+number is. Why each value is what it is, and who says so: docs/explain/sizing.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stacks.cluster import inventory
+from stacks.config.fields import Section
+from stacks.config.problems import Problem
+from stacks.config.sizing import PATH, SIZES, Size, SizingSpec
+from stacks.config.spec import Spec
+
+# Per size, by section and field, what differs from the defaults of the model: those are for the
+# smallest one. Flags are single entries of their mapping, so that the user's replace them one by
+# one.
+_VALUES: Mapping[Size, Mapping[str, Mapping[str, object]]] = {
+    100: {},
+    300: {
+        "etcd": {"quota_backend_gib": 4},
+        "load_balancing": {"check_interval_ms": 3000},
+        "network": {"dns_replicas": 20},
+        "control_plane": {
+            "api_server_args": {
+                "goaway-chance": "0.001",
+                "max-mutating-requests-inflight": "400",
+                "max-requests-inflight": "800",
+            },
+            "controller_manager_args": {"kube-api-burst": "60", "kube-api-qps": "40"},
+        },
+    },
+    1000: {
+        "etcd": {"quota_backend_gib": 4},
+        "load_balancing": {"check_interval_ms": 5000},
+        "network": {"dns_replicas": 64},
+        "control_plane": {
+            "api_server_args": {
+                "goaway-chance": "0.001",
+                "max-mutating-requests-inflight": "500",
+                "max-requests-inflight": "1500",
+            },
+            "controller_manager_args": {"kube-api-burst": "100", "kube-api-qps": "100"},
+            "scheduler_args": {"kube-api-burst": "100", "kube-api-qps": "100"},
+        },
+    },
+}
+
+
+def nodes(spec: Spec) -> int:
+    """How many nodes of Kubernetes the config asks for."""
+    in_kubernetes = {"master", "worker"}
+    return sum(
+        not in_kubernetes.isdisjoint(spec.pools[place.pool].roles)
+        for place in inventory.present(spec)
+    )
+
+
+def needed(count: int) -> Size:
+    """The smallest size that so many nodes fit in; of more than fit in any, the biggest."""
+    return next((size for size in SIZES if count <= size), SIZES[-1])
+
+
+def settled(spec: Spec, remembered: Size | None = None) -> Spec:
+    """The config with its size, and all that follows from it; what the config says counts first.
+
+    `remembered` is the size of the cluster that exists; None: there is none.
+    """
+    size = spec.sizing.nodes or remembered or needed(nodes(spec))
+    update: dict[str, Section] = {"sizing": SizingSpec(nodes=size)}
+    for name, values in _VALUES[size].items():
+        section = getattr(spec, name)
+        update[name] = section.model_copy(update=_unsaid(section, values))
+    return spec.model_copy(update=update)
+
+
+def _unsaid(section: Section, values: Mapping[str, object]) -> dict[str, object]:
+    """Those of the values that the config does not give itself."""
+    out: dict[str, object] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            out[name] = {**value, **getattr(section, name)}
+        elif name not in section.model_fields_set:
+            out[name] = value
+    return out
+
+
+def hints(spec: Spec, remembered: Size | None) -> list[Problem]:
+    """That a cluster has outgrown its size, as long as nobody has chosen one."""
+    if spec.sizing.nodes is not None or remembered is None:
+        return []
+    count = nodes(spec)
+    if remembered >= needed(count):
+        return []
+    text = (
+        f"this cluster has the settings of {remembered} nodes and gets {count}. Set it to "
+        f"{needed(count)}, in an edit of its own: that restarts etcd and the control plane, one "
+        f"machine after another (docs/explain/sizing.md); or to {remembered} to hear no more of it"
+    )
+    return [Problem(PATH, text)]
