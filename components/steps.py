@@ -12,7 +12,7 @@ from pulumi_command import local, remote
 from components.machines.api_door import ApiDoor
 from components.pki.secrets import Secrets
 from components.ssh import commands
-from components.ssh.commands import ANY_CHANGE, Identity, Machine, after, patient
+from components.ssh.commands import ANY_CHANGE, FROZEN, Identity, Machine, after, patient
 from stacks.cluster.plan import Node
 from stacks.order.step import Group, Said, Source, Step
 
@@ -165,7 +165,7 @@ class Registrar:
 _IGNORED: Mapping[str, tuple[str, ...]] = {
     "": (),
     "any": ANY_CHANGE,
-    "all": (*ANY_CHANGE, "delete"),
+    "all": FROZEN,
     "stdin": ("stdin",),
 }
 

@@ -181,7 +181,7 @@ def forget(name: str, survivor: Machine, *, opts: ResourceOptions) -> remote.Com
             opts,
             ResourceOptions(
                 retain_on_delete=True,
-                ignore_changes=[*ANY_CHANGE, '["delete"]'],
+                ignore_changes=[*FROZEN],
                 additional_secret_outputs=["stdout", "stderr"],
             ),
         ),
@@ -198,6 +198,8 @@ def _text(values: Mapping[str, Input[str]]) -> Input[str]:
 # alone knows the names. The provider would put the state's output in place of the input, and where
 # another version of it has stored them differently, the command would run in every update.
 ANY_CHANGE = ("*", '["stdin"]', '["create"]', '["connection"]')
+# The same, and what deleting it runs.
+FROZEN = (*ANY_CHANGE, '["delete"]')
 
 
 def after(

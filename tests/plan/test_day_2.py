@@ -266,9 +266,15 @@ def told(before: Mapping[str, object], after: Mapping[str, object]) -> Report:
 
 
 def spoken_of(said: Report) -> set[str]:
-    """Nodes that the words say something happens on; labels and cordons are set from a master."""
+    """Nodes that the words say something happens on; labels and cordons are set from a master.
+
+    And those of which they say that nothing does: what they were told leaves the state.
+    """
     return {
         node.name
         for node in said.changes.nodes
-        if any(action.phase not in ("nodes", "first") for action in node.actions)
+        if any(
+            action.phase not in ("nodes", "first") or "nothing is changed on it" in action.text
+            for action in node.actions
+        )
     }
