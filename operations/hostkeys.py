@@ -113,7 +113,7 @@ def _is_in_the_way(problem: Problem) -> bool:
 def _servers(spec: Spec) -> Iterator[Server]:
     bastion = None
     for place in inventory.places(spec):
-        if place.host is None or place.state in (*GIVEN_UP, "removed"):
+        if place.host is None or place.state in (*GIVEN_UP, "absent", "removed"):
             continue
         # Nobody logs in to it, so its own key file may be missing still; the bastion's may not.
         way = resolve.way(spec.machines.ssh, place.host)

@@ -64,14 +64,15 @@ def main(arguments: list[str]) -> int:
         name: [*of_answer(answer), *between(name, answers), *closed.get(name, ())]
         for name, answer in answers.items()
     }
-    print(table(found.plan.nodes, problems))
+    print(table([node for node in found.plan.nodes if node.name in problems], problems))
     print("\n".join([*untested_systems(answers), f"ports were tried from {matrix.BOUND}"]))
     return 1 if any(problems.values()) else 0
 
 
 def ask(found: Stack) -> dict[str, Answer]:
-    """Run the preflight phase on every machine. Raises ArtifactError."""
+    """Run the preflight phase on every machine but absent ones. Raises ArtifactError."""
     plan = found.plan
+    nodes = [node for node in plan.nodes if not node.is_absent]
     files = {
         arch: artifacts.files(plan, arch, root=Path())
         for arch in sorted({node.arch for node in plan.nodes})
@@ -86,7 +87,7 @@ def ask(found: Stack) -> dict[str, Answer]:
         return client.run(found.targets[node.name], "preflight", values, limit_s=_LIMIT_S)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return dict(zip([n.name for n in plan.nodes], pool.map(one, plan.nodes), strict=True))
+        return dict(zip([node.name for node in nodes], pool.map(one, nodes), strict=True))
 
 
 def ports(found: Stack, names: Collection[str]) -> dict[str, list[str]]:

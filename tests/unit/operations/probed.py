@@ -232,7 +232,19 @@ def found_machine(plan: Plan, node: Node, wanted: Expected, edits: Edits | str) 
 
 def not_made(seen: Look, name: str) -> Look:
     """The same look, where the stack has no machine of that name yet."""
-    gone = Found(machine=None, trouble="is not made yet", is_reached=False, is_made=False)
+    return _with(
+        seen, name, Found(machine=None, trouble="is not made yet", is_reached=False, is_made=False)
+    )
+
+
+def absent(seen: Look, name: str) -> Look:
+    """The same look, where that machine was not asked."""
+    return _with(
+        seen, name, Found(machine=None, trouble="is absent", is_reached=False, is_absent=True)
+    )
+
+
+def _with(seen: Look, name: str, gone: Found) -> Look:
     findings = replace(seen.findings, machines={**seen.findings.machines, name: gone})
     report = differences.compare(seen.plan, findings, now=NOW)
     return replace(seen, findings=findings, report=report)

@@ -7,12 +7,14 @@ import json
 import pytest
 
 from operations import drift
+from operations.observe import overview
 from operations.observe.etcd_store import Alarm
 from operations.observe.hints import AGAIN, RAISE, UP
 from stacks.cluster.plan import Plan
 from tests.unit.configs import lab, planned
 from tests.unit.operations.probed import (
     Edits,
+    absent,
     b64,
     line,
     look,
@@ -661,3 +663,21 @@ def test_programs_get_the_same_in_stable_keys() -> None:
         "notes": [],
         "clusterDifferences": [],
     }
+
+
+def test_an_absent_machine_is_not_asked_and_differs_in_nothing() -> None:
+    plan = planned(lab({"nodes/worker-1": {"state": "absent"}}))
+    seen = absent(
+        look(
+            plan,
+            of_cluster={
+                "node\tworker-1": line("node", "worker-1", "Unknown", "", "", "", "", "", "")
+            },
+        ),
+        "worker-1",
+    )
+    assert seen.report.nodes["worker-1"] == ()
+    assert drift.code(seen) == 0
+    (row,) = [text for text in drift.table(plan.nodes, seen.report) if text.startswith("worker-1")]
+    assert row.endswith("absent by the config, not asked")
+    assert overview.state(plan.node("worker-1"), seen.findings) == "absent (NotReady)"
