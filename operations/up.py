@@ -20,8 +20,14 @@ from stacks.cluster import rollout
 from stacks.cluster.plan import Plan
 from stacks.edits import memory
 
-# A gate that is gone runs nothing.
-_GONE = re.compile(r"delete  (?!.*-wave-[0-9]+$)")
+# A gate that is gone runs nothing, nor do phases of a node that is left out. Of one that leaves,
+# its machine is deleted too, or the command by which it leaves.
+_RUNS_NOTHING = (
+    "wave-[0-9]+",
+    "(scripts|node|join|keys|etcd|etcd-(keys|found|absent)|master|master-(shared-)?keys)(-attempt)?",
+    "(vip|vip-peers|vip-away|ingress(-[a-z0-9-]+)?)(-attempt)?",
+)
+_GONE = re.compile(rf"delete  (?!.*-({'|'.join(_RUNS_NOTHING)})$)")
 
 # The outputs of a cluster are two screens; operations/summary.py prints what a person needs.
 _OPTIONS = ("--yes", "--skip-preview", "--suppress-permalink=true", "--suppress-outputs")

@@ -366,6 +366,10 @@ CHANGED = ("update", "command:remote:Command", "prod-worker-1-node")
         (BUDGET, ("delete", "command:remote:Command", "prod-worker-2-preflight"), False),
         # A gate that is gone runs nothing.
         (BUDGET, ("delete", "command:remote:Command", "prod-wave-1"), True),
+        # Nor does what a node was told that is left out.
+        (BUDGET, ("delete", "command:remote:Command", "prod-worker-2-node"), True),
+        (BUDGET, ("delete", "command:remote:CopyToRemote", "prod-worker-2-scripts"), True),
+        (BUDGET, ("delete", "command:local:Command", "prod-worker-2-machine"), False),
         (BUDGET, ("delete-replaced", "command:remote:Command", "prod-wave-1"), True),
     ],
 )
