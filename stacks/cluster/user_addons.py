@@ -55,6 +55,17 @@ class Addon:
     objects: tuple[KubernetesObject, ...]  # in the order of the files
 
 
+def as_memory(addons: Iterable[Addon]) -> dict[str, object]:
+    """What a stack remembers of them: plain JSON values, by name."""
+    return {
+        addon.name: {
+            "files": dict(addon.files),
+            "objects": [" ".join(one) for one in addon.objects],
+        }
+        for addon in addons
+    }
+
+
 def own() -> tuple[str, ...]:
     """Names of the product's own add-ons: a resource of the stack is called after each."""
     return (*_OWN, *networks.addons())

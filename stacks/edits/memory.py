@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
-from stacks.cluster import absent, clouds, digests, fence
+from stacks.cluster import absent, clouds, digests, fence, user_addons
 from stacks.cluster.plan import Node, Plan
 from stacks.cluster.resolve import plan
 from stacks.cluster.user_addons import Addon, KubernetesObject
@@ -89,20 +89,10 @@ def of(plan: Plan, before: Memory | None = None) -> dict[str, object]:
         "versions": {item.name: getattr(plan.versions, item.name) for item in fields(Versions)},
         "scripts": scripts(),
         "rendered": rendered(plan),
-        **({"addons": _addons(plan)} if plan.addons else {}),
+        **({"addons": user_addons.as_memory(plan.addons)} if plan.addons else {}),
         **({"fenced": fence.as_memory(plan)} if plan.fenced else {}),
         **({"released": released.dumped(gone)} if gone else {}),
         **absent.as_memory(plan, *missed),
-    }
-
-
-def _addons(plan: Plan) -> dict[str, object]:
-    return {
-        addon.name: {
-            "files": dict(addon.files),
-            "objects": [" ".join(one) for one in addon.objects],
-        }
-        for addon in plan.addons
     }
 
 

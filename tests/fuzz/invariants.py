@@ -209,7 +209,7 @@ def _words(before: Plan, after: Plan, said: Report) -> None:
         name for name in was.keys() & now.keys() if now[name].generation > was[name].generation
     }
     stay = (was.keys() & now.keys()) - replaced
-    differing = {name for name in stay if _differs(before, was[name], after, now[name])}
+    differing = {name for name in stay if _is_told(before, was[name], after, now[name])}
     kinds: tuple[Kind, ...] = ("new", "rebuilt", "changed", "leaving")
     new, rebuilt, changed, leaving = (
         {node.name for node in said.changes.of(kind)} for kind in kinds
@@ -260,9 +260,17 @@ def _mirror(made: Plan) -> str:
     return made.mirror.url if made.mirror else ""
 
 
+def _is_told(before: Plan, was: Node, after: Plan, now: Node) -> bool:
+    """Of one that is absent alone what is written on its Node; of one that is back, all."""
+    if now.is_absent:
+        marks = [(node.state, node.labels, node.taints) for node in (was, now)]
+        return now.in_kubernetes and marks[0] != marks[1]
+    return was.is_absent or _differs(before, was, after, now)
+
+
 def _asked_through(made: Plan) -> tuple[object, ...]:
     """The master that add-ons are applied from, and how it is reached."""
-    first = made.masters[0]
+    first = made.acting
     return first.name, first.generation, first.ssh, clouds.way_in(made.spec)
 
 

@@ -103,7 +103,9 @@ def test_who_acts_stays_who_acts(stacks: Stacks) -> None:
     engine, _ = stacks.settled(lab())
     engine.up(lab(absent("master-1")))
     run = engine.up(lab())
-    assert not [c for c in run.changes if "-addon-" in c.name]
+    # Roll-outs of these have room for one that is absent.
+    rolled = re.compile(r"dev-addon-(flannel|kube-proxy)(-attempt)?")
+    assert not [c for c in run.changes if "-addon-" in c.name and not rolled.fullmatch(c.name)]
     assert "NODE=master-2\n" in run.named("dev-gate").text("stdin")
 
 
