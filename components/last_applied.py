@@ -25,11 +25,12 @@ class Last:
     doors: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
-def read() -> Last:
-    """What this stack gave out the last time."""
+def read(output: str = OUTPUT) -> Last:
+    """What this stack gave out the last time; its memory is the output of that name."""
     name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
     reference = pulumi.StackReference(name)
-    text, ways = _value(reference, OUTPUT), _value(reference, SSH)
+    # Beside a memory of another name the outputs are those of somebody else's program.
+    text, ways = _value(reference, output), _value(reference, SSH) if output == OUTPUT else None
     memory: dict[str, object] | None = json.loads(text) if isinstance(text, str) else None
     known = ways if isinstance(ways, Mapping) else {}
     return Last(

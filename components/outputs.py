@@ -30,7 +30,7 @@ def export(cluster: Cluster, args: ClusterArgs, before: Mapping[str, object] | N
     machines are reached, `clusterId` what they are marked with.
     """
     plan = args.plan
-    pulumi.export("kubeconfig", _kubeconfig(args.pki, plan))
+    pulumi.export("kubeconfig", kubeconfig_of(args))
     pulumi.export("readme", readme(plan))
     pulumi.export("endpoint", f"https://{plan.endpoint}")
     pulumi.export("loadBalancer", load_balancer(plan))
@@ -44,10 +44,16 @@ def export(cluster: Cluster, args: ClusterArgs, before: Mapping[str, object] | N
         pulumi.export("etcdClient", Output.secret(_etcd_client(args.pki, plan)))
     pulumi.export("nodes", nodes(plan))
     pulumi.export(last_applied.SSH, Output.secret(_ssh(cluster)))
-    known = memory.of(plan, args.before)
+    pulumi.export(last_applied.OUTPUT, applied(cluster, args, before))
+
+
+def applied(
+    cluster: Cluster, args: ClusterArgs, before: Mapping[str, object] | None
+) -> Output[str | None]:
+    """The memory of this plan, that of `before` as long as the gate has not passed; secret."""
+    known = memory.of(args.plan, args.before)
     wanted = args.pki.endings().apply(lambda found: {**known, memory.ENDINGS: found})
-    applied = last_applied.remember(wanted, cluster.proved, before)
-    pulumi.export(last_applied.OUTPUT, applied)
+    return last_applied.remember(wanted, cluster.proved, before)
 
 
 def readme(plan: Plan) -> str:
@@ -135,7 +141,9 @@ def _etcd_client(pki: Pki, plan: Plan) -> Output[dict[str, str]]:
     )
 
 
-def _kubeconfig(pki: Pki, plan: Plan) -> Output[str]:
+def kubeconfig_of(args: ClusterArgs) -> Output[str]:
+    """An administrator's, with a context for each way to the API; secret."""
+    pki, plan = args.pki, args.plan
     admin = pki.leafs["admin"]
     known = Output.all(ca=pki.bundle("kubernetes"), cert=admin.cert, key=admin.key)
     return Output.secret(

@@ -15,8 +15,10 @@ class Protection(ComponentResource):
     protected one would end it. `pulumi state unprotect` lets the cluster go.
     """
 
-    def __init__(self, name: str, everything: Sequence[Resource]) -> None:
-        super().__init__("kube-ha:index:Protection", name)
+    def __init__(
+        self, name: str, everything: Sequence[Resource], opts: ResourceOptions | None = None
+    ) -> None:
+        super().__init__("kube-ha:index:Protection", name, None, opts)
         Stash(
             f"{name}-protection",
             input=f"pulumi destroy of cluster {name} is refused while this is protected",

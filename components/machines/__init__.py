@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Protocol
 
-from pulumi import Input, Resource, RunError
+from pulumi import Input, Resource, ResourceOptions, RunError
 
 from components.machines.api_door import ApiDoor
 from components.ssh.commands import Machine
@@ -38,8 +38,8 @@ MODULES = {
 }
 
 
-def of(plan: Plan) -> Machines:
-    """The machines of the plan's provider; what they stand on is registered.
+def of(plan: Plan, opts: ResourceOptions | None = None) -> Machines:
+    """The machines of the plan's provider; what they stand on is registered with `opts`.
 
     Raises RunError where the SDK of a cloud is not installed.
     """
@@ -53,5 +53,5 @@ def of(plan: Plan) -> Machines:
             f"provider {plan.spec.machines.provider} needs the package {sdk}, which is not "
             "installed; nothing was touched\n  do: pip install -r requirements.txt"
         ) from None
-    made: Machines = module.of(plan)
+    made: Machines = module.of(plan, opts)
     return made

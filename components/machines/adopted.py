@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pulumi import Resource
+from pulumi import Resource, ResourceOptions
 from pulumi_command import remote
 
 from components.ssh.commands import Machine
 from stacks.cluster.plan import Bastion, Node, Plan
 
 
-def of(plan: Plan) -> Adopted:
-    """The machines of a plan."""
+def of(plan: Plan, opts: ResourceOptions | None = None) -> Adopted:
+    """The machines of a plan; no resource is made, so `opts` are of none."""
     return Adopted(plan)
 
 

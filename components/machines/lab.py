@@ -17,17 +17,17 @@ from stacks.providers import lab
 _SCRIPT = "lab/machine.sh"
 
 
-def of(plan: Plan) -> Lab:
+def of(plan: Plan, opts: ResourceOptions | None = None) -> Lab:
     """The machines of a plan."""
-    return Lab(plan)
+    return Lab(plan, opts)
 
 
 class Lab(ComponentResource):
     """Network, mirror and keys of the lab; `machine` makes one container of it."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, opts: ResourceOptions | None = None) -> None:
         name = plan.spec.cluster.name
-        super().__init__("kube-ha:index:Lab", f"{name}-machines")
+        super().__init__("kube-ha:index:Lab", f"{name}-machines", None, opts)
         self._name, self._again = name, plan.spec.converge.generation
         own = ResourceOptions(parent=self)
         self._user_key = tls.PrivateKey(f"{name}-lab-ssh", algorithm="ED25519", opts=own)

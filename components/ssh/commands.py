@@ -13,9 +13,11 @@ from pulumi_command import remote
 
 from components.ssh import script
 from stacks.cluster.plan import Node
+from stacks.config import stack_file
 from stacks.phases import scripts
 
-_SCRIPTS = "components/scripts"  # relative: the state must not depend on where the checkout lies
+# Relative: the state must not depend on where the checkout lies. A program elsewhere has its own.
+_SCRIPTS = "components/scripts"
 _REMOTE = ".kube-ha"  # in the SSH user's home
 
 
@@ -79,12 +81,17 @@ def copy_scripts(
     return remote.CopyToRemote(
         name,
         connection=machine.connection,
-        source=pulumi.FileArchive(_SCRIPTS),
+        source=pulumi.FileArchive(_scripts()),
         remote_path=_REMOTE,
         # The folder is in the user's home: another user has none yet.
         triggers=[wanted, machine.user],
         opts=ResourceOptions.merge(opts, ResourceOptions(deleted_with=machine.deleted_with)),
     )
+
+
+def _scripts() -> str:
+    """The folder of node scripts; another program imports this from where it is installed."""
+    return _SCRIPTS if pulumi.get_project() == stack_file.PROJECT else str(scripts.FOLDER)
 
 
 def copy_file(

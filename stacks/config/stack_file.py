@@ -12,8 +12,8 @@ from stacks.config import engine_yaml, handed_over, hosts_file, local_file
 from stacks.config.hosts_file import Origins
 from stacks.config.problems import Problem, dotted, shown
 
-PREFIX = "kube-ha:"
-_PROJECT = PREFIX[:-1]
+PROJECT = "kube-ha"
+PREFIX = f"{PROJECT}:"
 
 
 class StackFileError(ValueError):
@@ -106,7 +106,7 @@ def _keys(config: Mapping[str, object]) -> Iterator[Problem]:
         if colon and ":" in name:
             text = f"the engine takes no such key; write {PREFIX}{name.rpartition(':')[2]}"
             yield Problem(shown(key), text)
-        elif colon and namespace != _PROJECT and _is_near(namespace):
+        elif colon and namespace != PROJECT and _is_near(namespace):
             text = f"is of a project {namespace!r}, and read by nobody here; write {PREFIX}{name}"
             yield Problem(shown(key), text)
         elif not colon and f"{PREFIX}{key}" in config:
@@ -114,7 +114,7 @@ def _keys(config: Mapping[str, object]) -> Iterator[Problem]:
                 f"stands here as {PREFIX}{key} too, which is the same to the engine; leave it out"
             )
             yield Problem(shown(key), text)
-        elif value is None and (not colon or namespace == _PROJECT):
+        elif value is None and (not colon or namespace == PROJECT):
             text = "is empty, which the engine takes for a text; leave the key out, or write {}"
             yield Problem(name if colon else key, text)
 
@@ -130,7 +130,7 @@ def _beside(parsed: Mapping[str, object]) -> Iterator[Problem]:
 
 def _is_near(namespace: str) -> bool:
     """The project's name, or what may be meant by it."""
-    plain = [word.lower().replace("-", "").replace("_", "") for word in (namespace, _PROJECT)]
+    plain = [word.lower().replace("-", "").replace("_", "") for word in (namespace, PROJECT)]
     return bool(difflib.get_close_matches(plain[0], plain[1:], cutoff=0.8))
 
 
@@ -153,6 +153,15 @@ def of_engine(environment: Mapping[str, str], folder: Path) -> StackFile:
     secret = json.loads(environment.get("PULUMI_CONFIG_SECRET_KEYS", "[]"))
     own = hosts_file.opened(from_engine(given, secret=secret), folder)
     return StackFile(own.config, [*_keys(given), *own.problems], own.origins)
+
+
+def of_program(config: Mapping[str, object], folder: Path) -> StackFile:
+    """The config, by key without prefix, that another program hands to a component.
+
+    `folder`: where the files with hosts are that it names.
+    """
+    own = hosts_file.opened(config, folder)
+    return StackFile(own.config, [*own.problems], own.origins)
 
 
 def from_engine(values: Mapping[str, str], *, secret: Collection[str]) -> dict[str, object]:

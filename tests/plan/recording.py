@@ -47,6 +47,7 @@ class Engine:
 
     folder: Path
     stack: str = "test"
+    program: Path = ROOT / "__main__.py"
     resources: dict[str, Resource] = field(default_factory=dict)
     outputs: Properties = field(default_factory=dict)
     made: Made = field(default_factory=dict)
@@ -130,7 +131,7 @@ class Engine:
             # Where in the program a resource was made: a seventh of the time, for an engine that shows it.
             mock.patch.object(resource, "_get_stack_trace", source_pb2.StackTrace),
         ):
-            contextvars.Context().run(_run_program, monitor, self.stack)
+            contextvars.Context().run(_run_program, monitor, self.stack, self.program)
 
 
 def _is_secret(value: object) -> TypeGuard[dict[str, str]]:
@@ -138,7 +139,7 @@ def _is_secret(value: object) -> TypeGuard[dict[str, str]]:
     return isinstance(value, dict) and set(value) == {"secure"}
 
 
-def _run_program(monitor: _Monitor, stack: str) -> None:
+def _run_program(monitor: _Monitor, stack: str, path: Path) -> None:
     errors: list[str] = []
     pulumi.runtime.configure(
         pulumi.runtime.Settings(
@@ -152,7 +153,7 @@ def _run_program(monitor: _Monitor, stack: str) -> None:
     )
 
     def program() -> None:
-        runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
+        runpy.run_path(str(path), run_name="__main__")
 
     try:
         with asyncio.Runner() as runner:

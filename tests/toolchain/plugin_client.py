@@ -127,8 +127,14 @@ class Plugin:
             raise CallError(_details(error)) from None
         return answer.id, decode(answer.properties)
 
-    def diff(self, made: Made, ignoring: Sequence[str] = (), **inputs: object) -> dict[str, str]:
+    def diff(self, made: Made, **inputs: object) -> dict[str, str]:
         """Changed paths and what an update would do with each: `update`, `add_replace` ..."""
+        return self.diff_ignoring(made, (), inputs)
+
+    def diff_ignoring(
+        self, made: Made, ignored: Sequence[str], inputs: Mapping[str, object]
+    ) -> dict[str, str]:
+        """The same with `ignore_changes`, which the engine tells the plugin as well."""
         checked = self.check(made.kind, made.name, inputs)
         request = provider_pb2.DiffRequest(
             id=made.identity,
@@ -136,7 +142,7 @@ class Plugin:
             old_inputs=encode(made.inputs),
             olds=encode(made.state),
             news=encode(checked),
-            ignoreChanges=ignoring,
+            ignoreChanges=ignored,
         )
         answer = self.stub.Diff(request, timeout=_CALL_S)
         names = provider_pb2.PropertyDiff.Kind

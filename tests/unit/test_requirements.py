@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 # The commands of jobs that plan without an engine; what they import of other packages.
@@ -51,6 +55,34 @@ def _is_here(name: str) -> bool:
 
 def test_a_change_plan_has_the_same_pins() -> None:
     assert pins("requirements-plan.txt") <= pins("requirements.txt")
+
+
+def test_the_package_takes_what_the_tests_run_with() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = [Requirement(text) for text in (*project["dependencies"], *chain(*extras))]
+    pinned = dict(line.split("==") for line in pins("requirements.txt"))
+    assert {one.name for one in wanted} == set(pinned)
+    assert [one.name for one in wanted if pinned[one.name] not in one.specifier] == []
+
+
+def test_the_package_has_all_that_it_reads() -> None:
+    """Whatever lies beside the modules is data, but what only writes the lock anew."""
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    given = {
+        path
+        for package, patterns in told["package-data"].items()
+        for pattern in patterns
+        for path in (ROOT / package).glob(pattern)
+    }
+    there = {
+        path
+        for package in told["package-data"]
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and path.suffix not in {".py", ".pyc"}
+    }
+    apart = {ROOT / "artifacts/build"}
+    assert {path for path in there if not apart & set(path.parents)} == given
 
 
 def test_a_change_plan_needs_no_more_than_its_own_file() -> None:

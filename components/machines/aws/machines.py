@@ -25,17 +25,17 @@ _SSM = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
 _DEVICE = "/dev/sdf"  # asked for; on Nitro machines the disk is found by its volume's ID
 
 
-def of(plan: Plan) -> Aws:
+def of(plan: Plan, opts: ResourceOptions | None = None) -> Aws:
     """The machines of a plan."""
-    return Aws(plan)
+    return Aws(plan, opts)
 
 
 class Aws(ComponentResource):
     """Everything around the machines of a plan; `machine` makes one of them."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, opts: ResourceOptions | None = None) -> None:
         name = plan.spec.cluster.name
-        super().__init__("kube-ha:index:Aws", f"{name}-machines")
+        super().__init__("kube-ha:index:Aws", f"{name}-machines", None, opts)
         said = plan.spec.machines.aws
         if said is None:
             msg = "machines.aws is missing"

@@ -21,17 +21,17 @@ from stacks.providers.site import Rule
 _BASTION_TYPE, _BASTION_DISK_GIB = "e2-micro", 10
 
 
-def of(plan: Plan) -> Gcp:
+def of(plan: Plan, opts: ResourceOptions | None = None) -> Gcp:
     """The machines of a plan."""
-    return Gcp(plan)
+    return Gcp(plan, opts)
 
 
 class Gcp(ComponentResource):
     """Everything around the machines of a plan; `machine` makes one of them."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, opts: ResourceOptions | None = None) -> None:
         name = plan.spec.cluster.name
-        super().__init__("kube-ha:index:Gcp", f"{name}-machines")
+        super().__init__("kube-ha:index:Gcp", f"{name}-machines", None, opts)
         said = plan.spec.machines.gcp
         if said is None:
             msg = "machines.gcp is missing"

@@ -1,0 +1,166 @@
+"""The whole of a cluster: config -> plan -> checks -> machines -> cluster -> outputs.
+
+The program of this project makes one by `prepared` and `built`; another Pulumi program, by a
+KubernetesCluster for each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pulumi
+from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions, RunError
+
+from components import last_applied, machines, outputs
+from components.cluster import Cluster, ClusterArgs
+from components.pki.authority import Pki
+from components.protection import Protection
+from components.ssh import reach
+from stacks.cluster import artifacts
+from stacks.cluster.artifacts import File
+from stacks.cluster.plan import Plan
+from stacks.config import stack_file
+from stacks.config.problems import SpecError
+from stacks.config.stack_file import StackFile
+from stacks.edits import silence, transition
+from stacks.edits.memory import Memory
+from stacks.explain import formats, report, terminal
+from stacks.explain.report import Report
+from stacks.load import load, planned
+
+SECRET = "backupSecretKey"  # noqa: S105 (a key of the config beside its sections)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A cluster that may be made, of which nothing is registered yet."""
+
+    plan: Plan
+    last: Mapping[str, object] | None  # the memory as it is stored
+    before: Memory | None  # the same, read; None: there was no success yet
+    said: Report  # the change plan
+    files: Mapping[str, Mapping[str, File]]  # what nodes fetch, by architecture and name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A cluster whose resources are registered."""
+
+    cluster: Cluster
+    args: ClusterArgs
+    api_address: Input[str] | None  # of the load balancer before the masters, if one was made
+
+
+def prepared(
+    given: StackFile, *, where: str, memory: str = last_applied.OUTPUT, has_lab: bool = False
+) -> Prepared:
+    """What a config makes of what the stack remembers, and of which machines answer.
+
+    `where` names the config in errors; `memory` is the output of the stack that remembers;
+    `has_lab`: the program is that of the checkout, which has the lab's scripts. Raises RunError
+    with all problems at once; nothing has been registered then, so nothing is touched.
+    """
+    try:
+        spec = load(given.config, misread=given.problems)
+        last = last_applied.read(memory)
+        before = transition.remembered(last.memory)
+        plan = planned(spec, before)
+        verdict = transition.check(before, plan)
+        if plan.local and not has_lab:
+            raise RunError(f"{where}: machines of the lab need the program of kube-ha's checkout")
+        said = report.report(before, plan, verdict)
+        if not said.is_empty:  # an update with nothing to do opens no connection
+            silent = reach.silent(silence.doors(silence.asked(before, plan), last.doors))
+            answering = silence.seen(before, plan, silent, said.changes.edit.dialled)
+            if answering is not plan:
+                plan, verdict = answering, transition.check(before, answering)
+                said = report.report(before, plan, verdict)
+        files = artifacts.by_arch(plan)
+    except (SpecError, transition.TransitionError) as error:
+        raise RunError(formats.problems(where, given.located(error.problems))) from None
+    except artifacts.ArtifactError as error:
+        raise RunError(str(error)) from None
+    return Prepared(plan=plan, last=last.memory, before=before, said=said, files=files)
+
+
+def tell(cluster: Prepared, given: StackFile) -> None:
+    """The change plan, unless who called has shown it, and warnings."""
+    now = datetime.now(UTC)
+    if "KUBE_HA_PLAN_SHOWN" not in os.environ:
+        pulumi.info(terminal.as_text(cluster.said, now=now))
+    for path, warning in given.located(report.warnings(cluster.said, now)):
+        pulumi.warn(f"{path}: {warning}")
+
+
+def built(
+    cluster: Prepared, store_secret: Output[str] | None, opts: ResourceOptions | None = None
+) -> Built:
+    """Registers machines and cluster, each with `opts`.
+
+    `store_secret`: of the object store that snapshots of etcd go to. Raises RunError where the SDK
+    of a cloud is missing.
+    """
+    plan, name = cluster.plan, cluster.plan.spec.cluster.name
+    made = machines.of(plan, opts)
+    args = ClusterArgs(
+        plan=plan,
+        files=cluster.files,
+        machine=made.machine,
+        api_door=made.api_door,
+        pki=Pki(f"{name}-pki", plan, opts),
+        before=cluster.before,
+        store_secret=store_secret,
+    )
+    whole = Cluster(name, args, opts)
+    if not plan.local:
+        ground = [made] if isinstance(made, Resource) else []
+        Protection(name, [whole, args.pki, *ground], opts)
+    return Built(cluster=whole, args=args, api_address=made.api_address)
+
+
+class KubernetesCluster(ComponentResource):
+    """A cluster in a program of somebody else's.
+
+    `config` holds the sections of a stack file, without `kube-ha:`. The stack gets one output,
+    `<name>Applied`: what the component remembers of its last success. Every other output is an
+    attribute. Raises RunError with all problems at once, before anything is registered.
+    """
+
+    kubeconfig: Output[str]  # of an administrator, secret
+    endpoint: str  # URL of the API
+    cluster_id: Output[str]
+    backup_key: Output[str]  # opens snapshots of etcd, secret
+
+    def __init__(
+        self,
+        name: str,
+        config: Mapping[str, object],
+        *,
+        backup_secret_key: Input[str] | None = None,
+        opts: ResourceOptions | None = None,
+    ) -> None:
+        secret_key = {} if backup_secret_key is None else {SECRET: {"secure": ""}}
+        given = stack_file.of_program({**config, **secret_key}, Path())
+        wanted = prepared(given, where=name, memory=f"{name}Applied")
+        super().__init__("kube-ha:index:KubernetesCluster", name, None, opts)
+        tell(wanted, given)
+        secret = None if backup_secret_key is None else Output.secret(backup_secret_key)
+        own = ResourceOptions(parent=self)
+        made = built(wanted, secret, own)
+        self.kubeconfig = outputs.kubeconfig_of(made.args)
+        self.endpoint = f"https://{wanted.plan.endpoint}"
+        self.cluster_id = made.args.pki.cluster_id
+        self.backup_key = Output.secret(made.args.pki.backup_key())
+        pulumi.export(f"{name}Applied", outputs.applied(made.cluster, made.args, wanted.last))
+        self.register_outputs(
+            {
+                "kubeconfig": self.kubeconfig,
+                "endpoint": self.endpoint,
+                "clusterId": self.cluster_id,
+                "backupKey": self.backup_key,
+            }
+        )
