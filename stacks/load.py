@@ -63,9 +63,10 @@ def planned(spec: Spec, before: Memory | None = None) -> Plan:
 
     With the warnings that the config deserves, and all that the stack remembers as given up.
     """
-    level, size = (before.level, before.size) if before else (None, None)
+    level, size = (before.level, sizing.of(before.plan)) if before else (None, None)
     made = plan(spec, level=level, size=size)
-    hints = [*defaults.hints(spec, level), *sizing.hints(spec, size)]
+    count = sum(node.in_kubernetes for node in made.nodes)
+    hints = [*defaults.hints(spec, level), *sizing.hints(spec, count, size)]
     found = [*static.warnings(made.spec), *hints]
     acting = before.plan.acting_name if before and before.plan else ""
     return fence.kept(before, replace(made, warnings=tuple(sorted(found)), acting_name=acting))

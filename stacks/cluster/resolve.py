@@ -34,8 +34,9 @@ def plan(
     what its add-ons were; default: those of the lock, and what is in the files that the config
     names.
     """
-    spec = sizing.settled(defaults.settled(said, level), size)
-    nodes = tuple(_node(spec, place) for place in inventory.present(spec))
+    present = inventory.present(said)
+    spec = sizing.settled(defaults.settled(said, level), sizing.nodes(said, present), size)
+    nodes = tuple(_node(spec, place) for place in present)
     away = tuple(_node(spec, place) for place in inventory.away(spec))
     in_turn = sorted(nodes, key=_turn)
     masters = tuple(node for node in in_turn if node.is_master)

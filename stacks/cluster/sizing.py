@@ -7,13 +7,14 @@ number is. Why each value is what it is, and who says so: docs/explain/sizing.md
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from stacks.cluster import inventory
+from stacks.cluster.plan import Plan
 from stacks.config.fields import Section
 from stacks.config.problems import Problem
-from stacks.config.sizing import PATH, SIZES, Size, SizingSpec
+from stacks.config.sizing import PATH, SIZES, SMALLEST, Size, SizingSpec
 from stacks.config.spec import Spec
+from stacks.providers.places import Place
 
 # Per size, by section and field, what differs from the defaults of the model: those are for the
 # smallest one. Flags are single entries of their mapping, so that the user's replace them one by
@@ -50,13 +51,11 @@ _VALUES: Mapping[Size, Mapping[str, Mapping[str, object]]] = {
 }
 
 
-def nodes(spec: Spec) -> int:
-    """How many nodes of Kubernetes the config asks for."""
-    in_kubernetes = {"master", "worker"}
-    return sum(
-        not in_kubernetes.isdisjoint(spec.pools[place.pool].roles)
-        for place in inventory.present(spec)
-    )
+def nodes(spec: Spec, places: Iterable[Place]) -> int:
+    """How many of the machines are nodes of Kubernetes."""
+    working = {"master", "worker"}
+    pools = {name for name, pool in spec.pools.items() if not working.isdisjoint(pool.roles)}
+    return sum(place.pool in pools for place in places)
 
 
 def needed(count: int) -> Size:
@@ -64,12 +63,18 @@ def needed(count: int) -> Size:
     return next((size for size in SIZES if count <= size), SIZES[-1])
 
 
-def settled(spec: Spec, remembered: Size | None = None) -> Spec:
+def of(known: Plan | None) -> Size:
+    """The size of a cluster that exists; None: nothing is known of its config."""
+    return (known.spec.sizing.nodes if known else None) or SMALLEST
+
+
+def settled(spec: Spec, count: int, remembered: Size | None = None) -> Spec:
     """The config with its size, and all that follows from it; what the config says counts first.
 
-    `remembered` is the size of the cluster that exists; None: there is none.
+    `count` is the number of nodes, `remembered` the size of the cluster that exists; None: there
+    is none.
     """
-    size = spec.sizing.nodes or remembered or needed(nodes(spec))
+    size = spec.sizing.nodes or remembered or needed(count)
     update: dict[str, Section] = {"sizing": SizingSpec(nodes=size)}
     for name, values in _VALUES[size].items():
         section = getattr(spec, name)
@@ -88,12 +93,9 @@ def _unsaid(section: Section, values: Mapping[str, object]) -> dict[str, object]
     return out
 
 
-def hints(spec: Spec, remembered: Size | None) -> list[Problem]:
+def hints(spec: Spec, count: int, remembered: Size | None) -> list[Problem]:
     """That a cluster has outgrown its size, as long as nobody has chosen one."""
-    if spec.sizing.nodes is not None or remembered is None:
-        return []
-    count = nodes(spec)
-    if remembered >= needed(count):
+    if spec.sizing.nodes is not None or remembered is None or remembered >= needed(count):
         return []
     text = (
         f"this cluster has the settings of {remembered} nodes and gets {count}. Set it to "

@@ -20,7 +20,6 @@ from stacks.cluster.resolve import plan
 from stacks.cluster.user_addons import Addon, KubernetesObject
 from stacks.config import defaults, parse
 from stacks.config.fields import DefaultsLevel, Section
-from stacks.config.sizing import SMALLEST, Size
 from stacks.config.spec import Spec
 from stacks.config.values import VERSION
 from stacks.edits import endings, released
@@ -60,7 +59,6 @@ class Memory:
     scripts: Mapping[str, str]  # sum by phase
     # Of what the config does not say: that of the day when the cluster was made.
     level: DefaultsLevel
-    size: Size  # that its settings are made for
     # By pool: sum of each value of its first node; by "": sum of each add-on's manifest.
     rendered: Mapping[str, Mapping[str, str]]
     released: Mapping[str, Released]  # adopted machines that left, and keep their data
@@ -239,7 +237,6 @@ def read(previous: Mapping[str, object]) -> Memory:
         away=machines(said.away),
         plan=said,
         level=said.spec.cluster.defaults or defaults.OLDEST,
-        size=said.spec.sizing.nodes or SMALLEST,
         scripts=_texts(previous.get("scripts")),
         rendered={pool: _texts(sums) for pool, sums in _items(previous.get("rendered"))},
         released=released.read(previous.get("released")),
@@ -252,7 +249,7 @@ def read(previous: Mapping[str, object]) -> Memory:
 _BEFORE_THE_FIELD: Mapping[tuple[str, str], object] = {
     ("kubelet", "servingCertificates"): "self-signed",
     ("cluster", "defaults"): defaults.OLDEST,
-    ("sizing", "nodes"): SMALLEST,
+    ("sizing", "nodes"): 100,
 }
 
 
@@ -319,7 +316,6 @@ def _read_oldest(previous: Mapping[str, object]) -> Memory:
         away={},
         plan=None,
         level=defaults.OLDEST,
-        size=SMALLEST,
         scripts={},
         rendered={},
         released={},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stacks.cluster import sizing
 from stacks.cluster.plan import Plan
 from stacks.config.sizing import SMALLEST
 from stacks.edits.memory import Memory
@@ -11,7 +12,7 @@ from stacks.explain.restarts import Restarts
 
 def line(before: Memory | None, plan: Plan, found: Changes) -> str:
     """`up to 300 nodes in place of 100; 265 are listed; ...`; empty for what is small and stays."""
-    size, was = plan.spec.sizing.nodes or SMALLEST, before.size if before else None
+    size, was = sizing.of(plan), sizing.of(before.plan) if before else None
     count = sum(node.in_kubernetes for node in plan.nodes)
     if size == SMALLEST and was in (None, size) and count <= size:
         return ""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from stacks.cluster import api_record, clouds, digests, names, rollout
+from collections.abc import Mapping
+
+from stacks.cluster import api_record, clouds, digests, names, rollout, sizing
 from stacks.cluster.plan import Plan
+from stacks.config.sizing import Size
 from stacks.networks import registry
 from stacks.render import acceptance as manifest
 
-_REACH = 5  # neighbours that each node's pod dials; all pairs up to six nodes
+# Neighbours that each node's pod dials, by size: all pairs up to six nodes. Every node dials and is
+# dialled at any size; of a thousand a ring proves as much as 5000 connections more.
+_REACH: Mapping[Size, int] = {100: 5, 300: 3, 1000: 1}
 
 
 def of_gate(plan: Plan) -> dict[str, str]:
@@ -25,7 +30,7 @@ def of_gate(plan: Plan) -> dict[str, str]:
         "NAME": manifest.NAME,
         "PORT": str(manifest.PORT),
         "DNS_DOMAIN": plan.spec.cluster.dns_domain,
-        "REACH": str(_REACH),
+        "REACH": str(_REACH[sizing.of(plan)]),
         "SERVING_CERTIFICATES": plan.spec.kubelet.serving_certificates,
         "DEPLOYMENTS": " ".join(rollouts),
         **({"CLOUD_CONTROLLER": "external"} if clouds.has_controller(plan.spec) else {}),

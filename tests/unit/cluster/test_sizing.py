@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.cluster import sizing
+from stacks.cluster import inventory, sizing
 from stacks.cluster.plan import Plan
 from stacks.cluster.resolve import plan
 from stacks.config.network import API_SHUTDOWN_DELAY_S
@@ -20,7 +20,7 @@ from stacks.edits import memory
 from stacks.edits.memory import Memory
 from stacks.explain.changes import changes
 from stacks.load import load, planned
-from stacks.phases import desired, system_addons
+from stacks.phases import desired, gate, system_addons
 from stacks.render import haproxy
 from tests.unit.configs import adopted, gcp, lab, with_store
 
@@ -46,6 +46,10 @@ def before_sizes(raw: Mapping[str, object]) -> Memory:
     return memory.read(kept)
 
 
+def count(said: Spec) -> int:
+    return sizing.nodes(said, inventory.present(said))
+
+
 def hints(wanted: Plan) -> list[str]:
     return [text for path, text in wanted.warnings if path == PATH]
 
@@ -68,9 +72,9 @@ def test_a_size_is_the_smallest_that_fits(nodes: int, size: Size) -> None:
 
 def test_machines_that_are_no_nodes_do_not_count() -> None:
     edits = {"pools.etcd": {"roles": ["etcd"], "count": 3}, "pools.master.roles": ["master"]}
-    assert sizing.nodes(load(lab(edits))) == 5
+    assert count(load(lab(edits))) == 5
     lost = {"nodes": {"worker-1": {"state": "lost"}, "worker-2": {"state": "maintenance"}}}
-    assert sizing.nodes(load(lab(lost))) == 4
+    assert count(load(lab(lost))) == 4
 
 
 @pytest.mark.parametrize(
@@ -78,7 +82,7 @@ def test_machines_that_are_no_nodes_do_not_count() -> None:
 )
 def test_up_to_100_nodes_no_setting_is_another_than_the_models(raw: Mapping[str, object]) -> None:
     said = load(raw)
-    settled = sizing.settled(said)
+    settled = sizing.settled(said, count(said))
     assert settled.sizing.nodes == 100
     assert settled.model_copy(update={"sizing": said.sizing}) == said
 
@@ -169,7 +173,7 @@ def test_a_size_is_remembered_when_the_config_says_it_no_more() -> None:
     for raw in (wide(200), wide(2, {"sizing.nodes": 300})):
         kept = memory.read(memory.of(planned(load(raw))))
         again = planned(load(wide(2)), kept)
-        assert kept.size == 300
+        assert sizing.of(kept.plan) == 300
         assert again.spec.sizing.nodes == 300
         assert again.spec.control_plane.api_server_args["goaway-chance"] == "0.001"
         assert hints(again) == []
@@ -182,6 +186,12 @@ def test_only_bigger_sizes_have_checks_that_real_connections_bring_forward() -> 
         assert ("observe layer4" in text) == (size > 100)
 
 
+def test_every_node_is_tried_by_the_gate_at_any_size() -> None:
+    found = [gate.of_gate(planned(load(lab({"sizing.nodes": size})))) for size in SIZES]
+    assert [one["REACH"] for one in found] == ["5", "3", "1"]
+    assert {one["NODES"] for one in found} == {"5"}
+
+
 def test_etcds_timings_follow_the_network_and_not_the_number_of_nodes() -> None:
     found = {
         (of.heartbeat_interval_ms, of.election_timeout_ms, of.snapshot_count)
@@ -192,5 +202,5 @@ def test_etcds_timings_follow_the_network_and_not_the_number_of_nodes() -> None:
 
 def test_a_plan_may_be_settled_again() -> None:
     made = planned(load(wide(200)))
-    assert sizing.settled(made.spec, 100) == made.spec
-    assert dataclasses.replace(made, spec=sizing.settled(made.spec)) == made
+    assert sizing.settled(made.spec, 5, 100) == made.spec
+    assert dataclasses.replace(made, spec=sizing.settled(made.spec, 5)) == made

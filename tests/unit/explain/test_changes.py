@@ -242,7 +242,6 @@ def test_a_memory_without_config_tells_who_joins_and_who_leaves_only() -> None:
         away={},
         plan=None,
         level=1,
-        size=100,
         scripts={},
         rendered={},
         released={},

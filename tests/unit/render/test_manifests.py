@@ -119,6 +119,25 @@ def test_dns_has_two_replicas_on_two_nodes_where_there_are_two(
     assert "requiredDuringSchedulingIgnoredDuringExecution" in json.dumps(apart)
 
 
+@pytest.mark.parametrize(
+    ("workers", "replicas", "unavailable"), [(2, 5, 1), (17, 20, 2), (97, 20, 2)]
+)
+def test_dns_has_a_pod_for_16_nodes_of_its_size_and_a_tenth_may_be_down(
+    workers: int, replicas: int, unavailable: int
+) -> None:
+    text = coredns(
+        lab(
+            workers=workers,
+            sizing={"nodes": 300},
+            cluster={"name": "dev", "kubernetes": "1.36.3", "podCidr": "10.128.0.0/12"},
+        )
+    )
+    spec = at(one(text, "Deployment"), "spec")
+    assert at(spec, "replicas") == replicas
+    assert at(spec, "strategy", "rollingUpdate", "maxUnavailable") == unavailable
+    assert at(one(text, "PodDisruptionBudget"), "spec", "maxUnavailable") == unavailable
+
+
 def test_dns_is_spread_over_zones_where_there_are_some() -> None:
     assert "topologySpreadConstraints" not in coredns(lab())
     pools = {
