@@ -26,6 +26,10 @@ left_out() { # left_out TABLE
   if (($(rows_in "$masters") * 2 < $(rows_in "$(sorted_names "${CONTROL_PLANE:-}")"))); then awk NF <<<"$masters"; fi
   if (($(rows_in "$workers") <= ${ABSENT_BUDGET:-0})); then awk NF <<<"$workers"; fi
 }
+# Rows of what is wanted, without those that are left out.
+waited_for() { # waited_for TABLE
+  awk 'FILENAME == ARGV[1] {out[$1]; next} !($1 in out)' <(left_out "$1") <(wanted_table)
+}
 absent_names() { sorted_names "${ABSENT:-}"; }
 sorted_names() { expand "$1" | awk NF | sort; }
 rows_in() { awk NF <<<"$1" | wc -l; }

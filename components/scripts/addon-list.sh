@@ -105,7 +105,7 @@ drop_object() { # drop_object KIND NAMESPACE NAME
 delete_seen() {
   local kinds path answer uid
   kinds=$(kubectl_admin api-resources --no-headers)
-  path=$(jq -r --arg kinds "$kinds" --arg kind "${1%%.*}" \
+  path=$(jq -r --rawfile kinds <(printf '%s' "$kinds") --arg kind "${1%%.*}" \
     '. as $is | [$kinds | split("\n")[] | [splits(" +") | select(. != "")]
       | select(.[-1] == $kind and .[-3] == $is.apiVersion)][0][0] as $plural
     | (if .apiVersion | contains("/") then "/apis/"

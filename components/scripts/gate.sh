@@ -116,10 +116,12 @@ runs_here() { # runs_here NAMESPACE KIND/NAME
 test_pods() {
   local rows
   rows=$(kubectl_admin -n "$NAMESPACE" get pods -l "app=$NAME" --field-selector status.phase=Running -o json)
-  jq -r --arg ours "$OURS" "$CLEAN"'($ours | split("\n")) as $ours | .items[]
+  # By a file: names of thousands of nodes are longer than an argument may be.
+  jq -r --rawfile ours <(printf '%s' "$OURS") "$CLEAN"'
+    (reduce ($ours | split("\n")[]) as $name ({}; .[$name] = true)) as $ours | .items[]
     | [(.spec.nodeName, .metadata.name | only("[a-z0-9]([a-z0-9.-]*[a-z0-9])?")),
     (.status.podIP, .status.hostIP | ipv4)]
-    | select(index("") == null and (.[0] as $node | $ours | index($node) != null)) | join(" ")' <<<"$rows" | sort
+    | select(index("") == null and $ours[.[0]]) | join(" ")' <<<"$rows" | sort
 }
 all_pods_run() {
   see_who_is_there

@@ -16,7 +16,8 @@ source "$here/node-record.sh"
 tell_joining() { # tell_joining ID
   local names
   names=$(expand "$JOINING" | paste -sd' ') || return 1
-  jq -n --arg token "$1" --arg names "$names" --arg until "$(($(date +%s) + TOKEN_S))" \
+  # By a file: they may be longer than an argument.
+  jq -n --arg token "$1" --rawfile names <(printf '%s' "$names") --arg until "$(($(date +%s) + TOKEN_S))" \
     '{apiVersion: "v1", kind: "ConfigMap", metadata: {name: "kube-ha-joining", namespace: "kube-system"}, data: {
       token: $token, names: $names, until: $until}}' |
     kubectl_admin apply --server-side --force-conflicts --field-manager kube-ha -f - >/dev/null

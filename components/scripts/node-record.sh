@@ -96,7 +96,9 @@ hold_marks() {
 # What is in order now is all there is to know.
 settle_record() { # settle_record KNOWN LABELS TAINTS
   local patch
-  patch=$(jq -c --arg known "$1" --arg labels "$2" --arg taints "$3" \
+  # By files: names that do not count on may be longer than an argument.
+  patch=$(jq -c --rawfile known <(printf '%s' "$1") --rawfile labels <(printf '%s' "$2") \
+    --rawfile taints <(printf '%s' "$3") \
     '. as $is | {known: $known, labels: $labels, taints: $taints} as $new
     | (reduce (keys[] | select(startswith("joining."))) as $key ({}; .[$key] = null)) + $new
     | if . == $is then empty else . end' <<<"$RECORD")

@@ -39,10 +39,9 @@ missing() {
     echo "$NO_ANSWER"
     return
   }
-  awk -F'|' -v network="$NETWORK" -v out="$(left_out "$have" | paste -sd' ')" "$NODE_ROWS"'
+  awk -F'|' -v network="$NETWORK" "$NODE_ROWS"'
     END {
       for (name in want) {
-        if (index(" " out " ", " " name " ")) continue
         silent = begun[name] == "" && ready[name] == "Unknown"
         if (!there[name]) say("busy", name, "not registered")
         else if (index(failed[name], want[name] " ") == 1)
@@ -55,7 +54,7 @@ missing() {
         else if (ready[name] != "True" && network == 1)
           say(silent ? "idle" : "busy", name, silent ? "is unresponsive" : "not Ready")
       }
-    }' <(wanted_table) <(printf '%s\n' "$have") | sort
+    }' <(waited_for "$have") <(printf '%s\n' "$have") | sort
 }
 
 wait_for_nodes() {

@@ -40,10 +40,9 @@ unfinished_nodes() { # unfinished_nodes LINES
     echo "$NO_ANSWER"
     return
   }
-  awk -F'|' -v network="$NETWORK" -v out="$(WANTED=$1 left_out "$have" | paste -sd' ')" "$NODE_ROWS"'
+  awk -F'|' -v network="$NETWORK" "$NODE_ROWS"'
     END {
       for (name in want) {
-        if (index(" " out " ", " " name " ")) continue
         if (!there[name]) say("idle", name, "not registered")
         else if (begun[name] == want[name]) say("busy", name, "has begun to apply this configuration")
         else if (index(failed[name], want[name] " ") == 1)
@@ -55,7 +54,7 @@ unfinished_nodes() { # unfinished_nodes LINES
           say(silent ? "idle" : "busy", name, silent ? "is unresponsive" : "not Ready")
         }
       }
-    }' <(WANTED=$1 wanted_table) <(printf '%s\n' "$have") | sort
+    }' <(WANTED=$1 waited_for "$have") <(printf '%s\n' "$have") | sort
 }
 count_of() { awk NF <<<"$1" | wc -l; }
 names_of() { awk NF <<<"$1" | cut -d' ' -f2; }
