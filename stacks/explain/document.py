@@ -108,7 +108,7 @@ class Document:
     allowed: list[Allowed]
     warnings: list[Problem]
     program: list[str]  # what this version of the program does differently
-    sizing: str  # for how many nodes settings are made; empty: those of a small cluster
+    sizing: str  # for how many nodes settings are made; empty: nothing is decided about it
     certificates: list[Certificate]  # the first to end, as the last success knew them
     waves: list[Phase]
 

@@ -33,7 +33,7 @@ class Report:
     waves: tuple[Wave, ...]
     headline: Headline
     verdict: Verdict
-    sizing: str  # empty: settings of a small cluster, as they were
+    sizing: str  # empty: nothing is decided about it
     endings: tuple[Ending, ...]  # of certificates, as the last success knew them
 
     @property

@@ -11,10 +11,13 @@ from stacks.explain.restarts import Restarts
 
 
 def line(before: Memory | None, plan: Plan, found: Changes) -> str:
-    """`up to 300 nodes in place of 100; 265 are listed; ...`; empty for what is small and stays."""
+    """`settings for up to 300 nodes in place of 100; 265 are listed; ...`.
+
+    Empty where nodes fit and nothing is decided: the size stays, or is the smallest of a new one.
+    """
     size, was = sizing.of(plan), sizing.of(before.plan) if before else None
     count = sum(node.in_kubernetes for node in plan.nodes)
-    if size == SMALLEST and was in (None, size) and count <= size:
+    if count <= size and (was or SMALLEST) == size:
         return ""
     words = [f"settings for up to {size} nodes", f"{count} are listed"]
     if before is not None and was != size:

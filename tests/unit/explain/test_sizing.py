@@ -25,6 +25,11 @@ def test_a_new_cluster_of_many_is_told_its_size() -> None:
     assert made(None, of(200)).sizing == "settings for up to 300 nodes; 203 are listed"
 
 
+def test_an_edit_of_a_big_cluster_that_leaves_its_size_is_not_longer_by_it() -> None:
+    assert made(of(200), of(201)).sizing == ""
+    assert made(BIGGER, lab({"sizing.nodes": 300, "kubelet.maxPods": 60})).sizing == ""
+
+
 def test_another_size_says_what_restarts() -> None:
     said = made(SMALL, BIGGER)
     assert said.sizing == (
