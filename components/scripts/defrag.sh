@@ -130,6 +130,6 @@ main() {
   tell_alarms "$ADDRESS"
   [[ -z $silent ]] ||
     die "no answer of $silent, so what is there was left as it is" \
-      "bring that member back, or take it out of the config; then run make defrag again: until then its full file may raise the alarm again"
+      "bring it back, or take it out of the config, then run make defrag again; it may raise the alarm until then"
   finish
 }

@@ -27,6 +27,7 @@ EVERYWHERE = {
     "VALUES",
     "SESSION",
     "KEEP",
+    "UNTIL",
 }
 SHELL = {
     "BASHPID",
