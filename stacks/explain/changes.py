@@ -39,6 +39,7 @@ class Changes:
     addons: tuple[tuple[str, str], ...]  # (name, what happens)
     keys: tuple[str, ...]  # what is done for a rotation once every master has made its step
     program: tuple[str, ...]  # what this version of the program does otherwise than the last
+    put_off: tuple[tuple[str, str], ...]  # (absent node, what this edit would do on it)
     unchanged: int  # nodes that nothing happens to
     comparable: bool  # False: the memory does not hold the config, only who was there
     edit: Edit  # the steps that run
@@ -61,6 +62,7 @@ def changes(before: Memory | None, plan: Plan) -> Changes:
         addons=_addons(before, plan, runs),
         keys=explain_rotation.finished(then, plan) if then else (),
         program=_program(before) if before else (),
+        put_off=tuple(_put_off(before, plan)),
         unchanged=len(plan.nodes) - touched,
         comparable=before is None or then is not None,
         edit=runs,
@@ -94,6 +96,20 @@ def _nodes(before: Memory | None, plan: Plan, runs: Edit) -> Iterator[NodeChange
             if actions:
                 yield NodeChange(name=node.name, kind="changed", roles=node.roles, actions=actions)
     yield from arrivals.leaving(before, plan)
+
+
+def _put_off(before: Memory | None, plan: Plan) -> Iterator[tuple[str, str]]:
+    """What an absent node misses by this edit alone; when it is back it is told everything."""
+    if before is None or before.plan is None:
+        return
+    drifted = memory.other_values(before)
+    for node in plan.absent:
+        if node.name not in before.machines:
+            continue
+        missed = _of_existing(before.plan, plan, node, (), drifted)
+        texts = [action.text for action in missed if action.phase != "nodes"]
+        if texts:
+            yield node.name, "; ".join(texts)
 
 
 def _done(node: NodeChange, there: Collection[tuple[str, str]]) -> NodeChange | None:

@@ -66,4 +66,8 @@ def warnings(said: Report, now: datetime) -> list[tuple[str, str]]:
     """What to see to, as (config path, text): of the config, the edit, and the calendar."""
     renewal = timedelta(hours=said.plan.spec.pki.leaf_renewal_hours)
     ending = endings.warnings(said.endings, renewal=renewal, now=now)
-    return [*said.plan.warnings, *said.verdict.warnings, *ending]
+    missed = [
+        (f"nodes.{name}.state", f"put off until {name} is back: {text}")
+        for name, text in said.changes.put_off
+    ]
+    return [*said.plan.warnings, *said.verdict.warnings, *missed, *ending]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 import pytest
 
@@ -11,6 +12,7 @@ from stacks.cluster.plan import Plan
 from stacks.edits import memory, silence, snapshots
 from stacks.edits.memory import Memory
 from stacks.edits.transition import TransitionError, check
+from stacks.explain import report
 from stacks.load import load, planned
 from stacks.order import difference
 from tests.unit.configs import adopted, host_key, lab
@@ -190,3 +192,16 @@ def test_nothing_is_asked_of_who_is_behind_a_bastion() -> None:
     assert silence.doors(of_config(lab()).nodes, {"master-1": ("10.92.0.11", 22)}) == {
         "master-1": ("10.92.0.11", 22)
     }
+
+
+def test_what_an_absent_node_misses_is_told() -> None:
+    before = known(of_config(lab()))
+    plan = after(lab({**absent("worker-1"), "kubelet.maxPods": 50}), before)
+    said = report.report(before, plan, check(before, plan))
+    told = dict(report.warnings(said, datetime(2026, 1, 1, tzinfo=UTC)))
+    assert (
+        "put off until worker-1 is back: kubelet settings: kubelet restarts"
+        in told["nodes.worker-1.state"]
+    )
+    alone = after(lab(absent("worker-1")), before)
+    assert report.report(before, alone, check(before, alone)).changes.put_off == ()
