@@ -15,6 +15,7 @@ from components.pki.authority import Pki
 from components.pki.secrets import Secrets
 from components.ssh.commands import Identity, Machine
 from components.steps import Registrar
+from components.traces import without_traces
 from stacks.cluster.artifacts import File
 from stacks.cluster.plan import Node, Plan
 from stacks.edits.memory import Memory
@@ -52,8 +53,9 @@ class Cluster(ComponentResource):
         )
         for group in groups(scene):
             made.group(group)
-        for step in steps(scene):
-            made.step(step)
+        with without_traces():
+            for step in steps(scene):
+                made.step(step)
         self.machines, self.door = made.machines, made.door
         ends = made.ends(scene.own("nodes"), scene.own("gate"))
         self.proved = _proved(plan, made.said(scene.wanted), ends)

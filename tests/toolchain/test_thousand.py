@@ -1,85 +1,45 @@
-"""The real engine previews examples/thousand.yaml, beside as many resources that are nothing."""
+"""The real engine previews examples/thousand.yaml; tests/bench/thousand.py tells how long it takes."""
 
 from __future__ import annotations
 
 import json
-import re
-import resource
-import shutil
-import sys
-from dataclasses import replace
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from stacks.config import handed_over
-from tests.toolchain.project import Project, Ran
+from tests.toolchain import examples
+from tests.toolchain.project import Project
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
-# What the program and its files are; the stack file and its hosts are copies.
-PARTS = ("__main__.py", "Pulumi.yaml", "stacks", "components", "artifacts")
 LIMIT_S = 600  # on a computer that is busy with other tests, too
-MOST_TIMES = 2.5  # the floor's processor time; measured: 1.8
-
-# Commands that do nothing.
-FLOOR = """
-import pulumi
-from pulumi_command import local
-for number in range(int(pulumi.Config().require("count"))):
-    local.Command(f"nothing-{number}", create="true", add_previous_output_in_env=False)
-"""
+NODES, MASTERS = 1000, 5
+ON_EACH = "command:remote:CopyToRemote"
+COMMAND = "command:remote:Command"
 
 
-@pytest.fixture
-def thousand(tmp_path: Path) -> Project:
-    """The program of this checkout as stack `thousand`, never applied."""
-    made = Project.make(tmp_path / "thousand", "")
-    for name in PARTS:
-        (made.folder / name).unlink(missing_ok=True)
-        (made.folder / name).symlink_to(ROOT / name)
-    (made.folder / ".venv").symlink_to(sys.prefix)
-    (made.folder / ".local").symlink_to(ROOT / ".local")
-    shutil.copy(ROOT / "examples/thousand.yaml", made.folder / "Pulumi.thousand.yaml")
-    for file in (ROOT / "examples").glob("thousand-*.csv"):
-        shutil.copy(file, made.folder)
-    # Nobody is dialled in a preview; the file only has to name an agent.
-    made = replace(
-        made, environment={**made.environment, "SSH_AUTH_SOCK": "/nowhere"}, limit_s=LIMIT_S
-    )
-    made.pulumi("stack", "init", "thousand").succeeded()
-    return made
-
-
-def previewed(project: Project, *words: str) -> tuple[Ran, float]:
-    """A preview, and the processor time of all its processes in seconds."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    ran = project.pulumi("preview", "--suppress-outputs", *words).succeeded()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return ran, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-
-
-def created(ran: Ran) -> int:
-    found = re.search(r"\+ (\d+) to create", ran.text)
-    assert found is not None, ran.text[-2000:]
-    return int(found[1])
-
-
-def test_a_thousand_machines_are_previewed_at_the_engines_pace(
-    thousand: Project, tmp_path: Path
-) -> None:
-    ran, used_s = previewed(thousand, "--stack", "thousand")
-    assert "5 masters, 5 etcd members, 995 workers" in ran.text
-    count = created(ran)
-    assert count > 4000
-    floor = replace(Project.make(tmp_path / "floor", FLOOR), limit_s=LIMIT_S)
-    floor.set(count=str(count - 1))
-    nothing, floor_s = previewed(floor)
-    assert created(nothing) == count
-    assert used_s < MOST_TIMES * floor_s, (
-        f"{used_s:.1f} s of processor time, {floor_s:.1f} s of as many empty ones"
-    )
+def test_a_thousand_machines_are_previewed(tmp_path: Path) -> None:
+    """What the recording engine cannot show: that the config gets to the program, what is kept from people, and what the engine
+    keeps of each resource beside its values."""
+    project = examples.thousand(tmp_path / "thousand", limit_s=LIMIT_S)
+    ran = project.pulumi("preview", "--stack", "thousand", "--json").succeeded()
+    told = json.loads(ran.text[ran.text.index("{") :])
+    assert "5 masters, 5 etcd members, 995 workers" in told["diagnostics"][0]["message"]
+    steps = [step for step in told["steps"] if step["op"] != "read"]
+    assert {step["op"] for step in steps} == {"create"}
+    made = Counter(step["newState"]["type"] for step in steps)
+    assert made[ON_EACH] == NODES
+    # Of a worker: preflight, node, join; the rest is of masters and of the cluster.
+    assert 0 < made[COMMAND] - 3 * (NODES - MASTERS) < 100
+    assert sum(made.values()) - made[ON_EACH] - made[COMMAND] < 250
+    connections = [step["newState"].get("inputs", {}).get("connection") for step in steps]
+    assert Counter(map(str, connections))["[secret]"] == made[ON_EACH] + made[COMMAND]
+    key = (project.folder / "key").read_text().splitlines()[1]
+    assert key not in ran.text
+    kept = {step["newState"]["type"] for step in steps if "stackTrace" in step["newState"]}
+    assert not kept & {ON_EACH, COMMAND}
 
 
 def test_the_engine_takes_what_the_plan_says_that_it_takes(tmp_path: Path) -> None:
