@@ -12,7 +12,9 @@ from tests.e2e.harness.waiting import wait_for
 
 NAME = "test-away"
 ALL = {"master-1", "master-2", "master-3", "worker-1", "worker-2", "worker-3"}
-CLUSTER_WIDE = rf"{NAME}-(addon-[a-z-]+|vip-holders|acceptance|join-token|nodes|gate|wave-\d+)(-attempt)?"
+CLUSTER_WIDE = (
+    rf"{NAME}-(addon-[a-z-]+|vip-holders|acceptance|join-token|nodes|gate|wave-\d+)(-attempt)?"
+)
 
 
 def wanted() -> config.Config:
