@@ -31,6 +31,7 @@ class Registrar:
     door: ApiDoor | None = None
     made: dict[str, tuple[Resource, ...]] = field(default_factory=dict)  # by step
     known: dict[Source, Input[object]] = field(default_factory=dict)
+    together: dict[tuple[Source, ...], Output[list[object]]] = field(default_factory=dict)
     groups: dict[str, ComponentResource] = field(default_factory=dict)  # by name
 
     def group(self, group: Group) -> None:
@@ -63,8 +64,10 @@ class Registrar:
         """A text, with what only an update knows."""
         if isinstance(said, str):
             return said
-        known = Output.all(*(self._source(source) for source in said.sources))
-        return known.apply(lambda texts: said.make(*texts))
+        if said.sources not in self.together:
+            known = Output.all(*(self._source(source) for source in said.sources))
+            self.together[said.sources] = known
+        return self.together[said.sources].apply(lambda texts: said.make(*texts))
 
     def _source(self, source: Source) -> Input[object]:
         if source.kind == "provider id":

@@ -155,10 +155,7 @@ def converge(
         name,
         connection=machine.connection,
         # No update: any change runs the same idempotent phase. Short, for failures repeat it.
-        create=Output.concat(
-            f"{run} {_REMOTE}/scripts/run.sh {phase} ",
-            stamp.output.apply(str) if isinstance(stamp, pulumi.Stash) else stamp,
-        ),
+        create=_create(f"{run} {_REMOTE}/scripts/run.sh {phase} ", stamp),
         delete=_leave(run, machine) if leave else None,
         stdin=Output.secret(text) if secret else text,
         logging=remote.Logging.NONE,
@@ -195,10 +192,27 @@ def forget(name: str, survivor: Machine, *, opts: ResourceOptions) -> remote.Com
     )
 
 
+def _create(line: str, stamp: pulumi.Stash | Input[str]) -> Input[str]:
+    word = stamp.output if isinstance(stamp, pulumi.Stash) else stamp
+    return (
+        line + word
+        if isinstance(word, str)
+        else Output.from_input(word).apply(lambda said: f"{line}{said}")
+    )
+
+
 def _text(values: Mapping[str, Input[str]]) -> Input[str]:
-    if any(not isinstance(value, str) for value in values.values()):
-        return Output.all(**values).apply(script.render)
-    return script.render({name: str(value) for name, value in values.items()})
+    # The SDK makes some objects and tasks of each value that it is given: a tenth of the program's
+    # time, were it given those that are known.
+    told = {name: value for name, value in values.items() if not isinstance(value, str)}
+    known = {name: value for name, value in values.items() if isinstance(value, str)}
+    if not told:
+        return script.render(known)
+    return Output.all(**told).apply(
+        lambda said: script.render(
+            {name: known[name] if name in known else said[name] for name in values}
+        )
+    )
 
 
 # What makes a command run again; and all that the program may ever add. Written so that the engine
