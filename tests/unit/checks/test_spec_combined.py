@@ -37,7 +37,7 @@ CONFIGS = [
     (lab({"nodes/worker-9": {"state": "lost"}, "nodes/worker-1": {"state": "dead", "generation": 0}, "machines.onRelease": "wipe"}), [
         ("machines.onRelease", "is for provider adopt; machines of the lab are deleted"),
         ("nodes.worker-1.generation", "0 is too small; at least 1"),
-        ("nodes.worker-1.state", "\"dead\" is not one of 'active', 'maintenance', 'decommissioned', 'lost', 'compromised', 'removed'"),
+        ("nodes.worker-1.state", "\"dead\" is not one of 'active', 'maintenance', 'absent', 'decommissioned', 'lost', 'compromised', 'removed'"),
         ("nodes.worker-9", "no node has this name; did you mean 'worker-2'?"),
     ]),
     (lab({"controlPlane.apiServerArgs": {"etcd-servers": "x", "--v": "4"}, "controlPlane.admissionPlugins": ["AlwaysPullImages"], "controlPlane.leaderElection": {"leaseDurationS": 5}}), [

@@ -78,8 +78,8 @@ def adopted(**sections: object) -> Plan:
 
 
 def local_api(plan: Plan) -> str:
-    """haproxy.cfg of the first worker, which is that of all; masters have their own."""
-    return haproxy.local_api(plan, plan.workers[0])
+    """haproxy.cfg of the first worker, which is that of all; masters have their own. Without workers the first's."""
+    return haproxy.local_api(plan, next(iter((*plan.workers, *plan.masters))))
 
 
 def _hosts(name: str, offset: int, count: int) -> list[dict[str, str]]:
