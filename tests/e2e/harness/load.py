@@ -7,6 +7,7 @@ through the container engine of this computer, which may stall for seconds.
 from __future__ import annotations
 
 import base64
+import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -126,7 +127,9 @@ class Load:
     ) -> None:
         self._stack = stack
         self.name = name
-        slug = name.replace(" ", "-")  # names of files and of objects in the cluster
+        slug = re.sub(
+            "[^a-z0-9]+", "-", name.lower()
+        )  # names of files and of objects in the cluster
         evidence = stack.evidence / slug
         evidence.mkdir(parents=True, exist_ok=True)
         # The mirror is a machine of the lab that no edit touches, and no node.
