@@ -47,11 +47,15 @@ def of_plan(raw: Raw, made: Plan) -> Memory:
     kept = json.dumps(memory.of(made))
     assert MARK not in kept + repr(made)
     remembered = memory.read(json.loads(kept))
-    assert remembered.plan == replace(made, warnings=())  # a success has shown them
+    assert remembered.plan is not None
+    assert remembered.plan.acting.name == made.acting.name
+    kept_plan = replace(remembered.plan, acting_name=made.acting_name)
+    assert kept_plan == replace(made, warnings=())  # a success has shown them
     verdict = transition.check(remembered, made)
     assert verdict.allowed == ()
     compromised = [node for node in made.away if node.state == "compromised"]
-    assert len(verdict.warnings) == len(made.spec.allow) + len(compromised)
+    expected = len(made.spec.allow) + len(compromised) + len(made.absent)
+    assert len(verdict.warnings) == expected
     return remembered
 
 

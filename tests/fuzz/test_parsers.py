@@ -23,6 +23,7 @@ from components.ssh import script
 from stacks.cluster import artifacts
 from stacks.cluster.plan import Node, Plan
 from stacks.config.runtime import OWN_REGISTRIES
+from stacks.config.sizing import SMALLEST
 from stacks.documents import yaml_text
 from stacks.phases import desired, preflight, system_addons
 from stacks.render import acceptance, apiserver, join, kubeadm, kubeconfig
@@ -108,18 +109,30 @@ def test_haproxy_takes_every_config_and_lists_the_masters_only(
         done = _run(haproxy, "-c", "-f", config)
         assert done.returncode == 0, done.stderr
         assert not re.search(r"warning|alert", done.stderr, re.IGNORECASE), done.stderr
-    frame, _ = _parts(KNOWN.text("HAPROXY_CFG"))
+    known, _ = _parts(KNOWN.text("HAPROXY_CFG"))
+    frame = [(section, words) for section, words in known if words[:1] != ["use-server"]]
     for case, text in rendered.texts("HAPROXY_CFG"):
         lines, servers = _parts(text)
         doors, node = case.plan.spec.front_doors, case.node
         has_vip = doors.vip is not None and (node.is_master or node.is_load_balancer)
         has_etcd = doors.etcd is not None and node.pool in doors.etcd.pools
+        own_first = node.is_master and len(case.plan.masters) > 1
+        observes = case.plan.spec.sizing.nodes > SMALLEST
         # The same directives in the same places: only servers, numbers and the doors asked for differ.
         after = frame.index(("listen kubernetes-api", ["bind"])) + 1
+        last = frame.index(("listen kubernetes-api", ["option", "allbackups"]))
+        *between, (section, checks) = frame[after:last]
         assert lines == [
             *frame[:after],
             *([("listen kubernetes-api", ["bind", "transparent"])] if has_vip else ()),
-            *frame[after:],
+            *between,
+            (section, [*checks, *(_OBSERVE if observes else ())]),
+            *(
+                [("listen kubernetes-api", ["use-server", node.name, *_LOCALLY])]
+                if own_first
+                else ()
+            ),
+            *frame[last:],
             *(_ETCD_DOOR if has_etcd else ()),
         ]
         if has_vip and doors.vip is not None:
@@ -133,6 +146,8 @@ def test_haproxy_takes_every_config_and_lists_the_masters_only(
         ]
 
 
+_LOCALLY = ["if", "{", "dst", "}"]
+_OBSERVE = ["observe", "layer4", "error-limit", "on-error", "fastinter"]
 _ETCD_DOOR = [
     ("listen etcd", []),
     ("listen etcd", ["bind"]),
