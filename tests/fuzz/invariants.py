@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
+
 from stacks import load
 from stacks.cluster import api_record, certificates, clouds
 from stacks.cluster.plan import Node, Plan
@@ -51,11 +53,14 @@ def of_plan(raw: Raw, made: Plan) -> Memory:
     assert remembered.plan.acting.name == made.acting.name
     kept_plan = replace(remembered.plan, acting_name=made.acting_name)
     assert kept_plan == replace(made, warnings=())  # a success has shown them
+    if made.absent:  # nodes begin to be absent: no cluster is made with some
+        with pytest.raises(transition.TransitionError, match="absent"):
+            transition.check(None, made)
+        return remembered
     verdict = transition.check(remembered, made)
     assert verdict.allowed == ()
     compromised = [node for node in made.away if node.state == "compromised"]
-    expected = len(made.spec.allow) + len(compromised) + len(made.absent)
-    assert len(verdict.warnings) == expected
+    assert len(verdict.warnings) == len(made.spec.allow) + len(compromised)
     return remembered
 
 
