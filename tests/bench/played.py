@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import asyncssh
@@ -27,6 +28,14 @@ READY = "ready"
 def address(number: int) -> str:
     """Of the machine of that number, from 0 to 15000."""
     return f"198.18.{64 + number // 250}.{1 + number % 250}"
+
+
+class _Home(asyncssh.SFTPServer):
+    """One folder for all machines: the same files are brought to each."""
+
+    def mkdir(self, path: bytes, attrs: asyncssh.SFTPAttrs) -> None:
+        with suppress(FileExistsError):
+            super().mkdir(path, attrs)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -55,9 +64,7 @@ async def _serve(folder: Path, machines: int) -> None:
                 server_host_keys=[key],
                 authorized_client_keys=str(folder / "key.pub"),
                 process_factory=play,
-                sftp_factory=lambda channel: asyncssh.SFTPServer(
-                    channel, chroot=str(home).encode()
-                ),
+                sftp_factory=lambda channel: _Home(channel, chroot=str(home).encode()),
                 allow_scp=True,
             )
         (folder / READY).touch()

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -68,9 +69,10 @@ class Stack:
     def run(self, what: str, words: tuple[str, ...]) -> Measure:
         before = self._commands()
         ran, took = taken(lambda: self.project.pulumi(*words, "--stack", self.name).succeeded())
-        counts = [int(found) for found in re.findall(r"^ +[~+-]+ (\d+) to \w+$|^ +[~+-]+ (\d+) \w+$", ran.text, re.M) for found in found if found]  # fmt: skip
-        same = re.search(r"^ +(\d+) unchanged", ran.text, re.M)
-        changes = sum(counts)
+        # The plan that is printed before has numbers of its own.
+        said = ran.text.rpartition("Resources:")[2]
+        changes = sum(map(int, re.findall(r"^ +(?:[~+-]|\+-) (\d+) ", said, re.MULTILINE)))
+        same = re.search(r"(\d+) unchanged", said)
         out = Measure(
             what=what,
             taken=took,
@@ -95,6 +97,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--nodes", type=int, default=1000)
     nodes: int = parser.parse_args().nodes
+    # So that played machines end when a supervisor ends this.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     pairs: list[tuple[Measure, Measure]] = []
     with tempfile.TemporaryDirectory(prefix="kube-ha-") as name:
         folder = Path(name)

@@ -23,7 +23,18 @@ def program(folder: Path, *, limit_s: int) -> Project:
         (made.folder / name).symlink_to(ROOT / name)
     (made.folder / ".venv").symlink_to(sys.prefix)
     (made.folder / ".local").symlink_to(ROOT / ".local")
-    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", made.folder / "key"]
+    words = [
+        "ssh-keygen",
+        "-q",
+        "-t",
+        "ed25519",
+        "-N",
+        "",
+        "-C",
+        "",
+        "-f",
+        str(made.folder / "key"),
+    ]
     subprocess.run(words, check=True)
     return replace(made, limit_s=limit_s)
 
