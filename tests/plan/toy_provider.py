@@ -140,9 +140,9 @@ def way(_spec: Spec, _bastion: str) -> Way | None:
 class Toy(ComponentResource):
     """One command a resource."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, opts: ResourceOptions | None) -> None:
         name = plan.spec.cluster.name
-        super().__init__("kube-ha:index:Toy", f"{name}-machines")
+        super().__init__("kube-ha:index:Toy", f"{name}-machines", None, opts)
         self._name, self._plan = name, plan
         self._keys = Keys(self._name, self)
         self._through = self._keys.jump(plan, "192.0.2.1")
@@ -181,5 +181,5 @@ class Toy(ComponentResource):
         )
 
 
-def of(plan: Plan) -> Toy:
-    return Toy(plan)
+def of(plan: Plan, opts: ResourceOptions | None = None) -> Toy:
+    return Toy(plan, opts)
