@@ -21,7 +21,7 @@ from pulumi_command import local
 from components import last_applied
 
 config = pulumi.Config()
-before = last_applied.read()
+before = last_applied.read().memory
 node = local.Command("node", create=config.get("node") or "true")
 wanted = config.require("wanted")
 other = pulumi.Stash("other", input=wanted)
