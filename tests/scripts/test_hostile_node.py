@@ -262,7 +262,12 @@ def test_a_name_is_never_a_word_of_kubectl_without_its_dashes() -> None:
         for file, number, line in lines()
         if (match := asked.search(line)) and "$" in match[1] and " -- " not in f" {match[1]}"
         # Of this process, and of the stack.
-        if "kube-ha-gate-$$" not in line and '"$NAMESPACE" --ignore-not-found' not in line
+        if "kube-ha-gate-$$" not in line
+        and '"$NAMESPACE" --ignore-not-found' not in line
+        # The value of an option, whatever it is.
+        and not re.search(
+            r'delete pods -l "app=\$NAME" --field-selector "spec\.nodeName=\$name" --force', line
+        )
     ]
     assert found == []
 
