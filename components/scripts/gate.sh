@@ -56,8 +56,8 @@ check_api() {
 # A thousand nodes take longer than three to get an image, or to be dialled from.
 for_nodes() { printf '%d\n' $(($1 + NODES / 4)); } # for_nodes SECONDS
 
-# Who is asked: OURS and NODES without those that nobody waits for. Asked again in each try: a node that has died counts
-# as there for most of a minute.
+# Who is asked: OURS without those that nobody waits for, AWAY, and how many nodes that leaves, HERE. Asked again in
+# each try: a node that has died counts as there for most of a minute.
 see_who_is_there() {
   local have out
   have=$(cluster_table) || return 1

@@ -31,12 +31,17 @@ sum_of() {
 # Some commands run once, and the engine keeps their text and connection from that day. Whatever makes it run one again
 # later, another version of a provider say, what the text tells is so no longer: members, versions, who was lost. Texts
 # without an end are of versions of kube-ha that wrote none.
-is_over() {
+why_over() {
   local end=${UNTIL:-${BOOTSTRAP_UNTIL:-}}
-  if [[ -n $end ]]; then (($(date +%s) >= end)); else [[ $phase =~ ^(join|mint|retire|wave)$ ]]; fi
+  if [[ -z $end && $phase =~ ^(join|mint|retire|wave)$ ]]; then
+    echo "what it was told is of an earlier version of kube-ha"
+  elif [[ -n $end ]] && (($(date +%s) >= end)); then
+    echo "what it was told ended at $(date -u -d "@$end" +%FT%TZ), and the clock here says $(date -u +%FT%TZ)"
+  fi
 }
-if is_over; then
-  log "nothing is done: this command of phase $phase runs once, and its text is of an earlier day"
+over=$(why_over)
+if [[ -n $over ]]; then
+  log "nothing is done: this command of phase $phase runs once, and $over"
   exit 0
 fi
 # Leaving and the preflight keep the values of a machine's first day, the timer of backups those of the last change

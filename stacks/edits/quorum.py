@@ -44,9 +44,8 @@ def steps(
     """Every step from the voters `before` to those `after`.
 
     `lost` and `absent` ones answer nobody; of `rebuilt` ones that is not known, so it is not
-    counted on. Absent ones stay members. A
-    member that joins is a learner first, which changes no quorum, and becomes a voter when it has
-    caught up: it counts as up.
+    counted on. Absent ones stay members. A member that joins is a learner first, which changes no
+    quorum, and becomes a voter when it has caught up: it counts as up.
     """
     going = {*lost, *rebuilt}
     down = {*going, *absent}

@@ -91,7 +91,7 @@ def _of_workers(
 ) -> Iterator[Problem]:
     if len(workers) > budget:
         text = (
-            f"{spoken(workers)} do not answer, and rollout.absentBudget allows {budget}: this "
+            f"no answer from {spoken(workers)}, and rollout.absentBudget allows {budget}: this "
             "update will fail; bring them back, or say absent (or lost) for those that are down"
         )
         yield Problem("rollout.absentBudget", text)

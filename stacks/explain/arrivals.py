@@ -31,12 +31,7 @@ def new(plan: Plan, node: Node, *, founding: bool) -> NodeChange:
         actions.append(Action(phase="join", text="join as a worker"))
     if node.is_master and not node.is_etcd:
         actions.append(Action(phase="etcd-absent", text="no etcd of another life runs here"))
-    if node in plan.holders:
-        actions.append(front_doors.stands_by(plan.vip))
-    elif plan.load_balancers and node.is_master:
-        actions += front_doors.beside(plan)
-    if node in plan.ingress:
-        actions.append(front_doors.ends_tls(plan.vip))
+    actions += _doors(plan, node)
     return NodeChange(name=node.name, kind="new", roles=node.roles, actions=tuple(actions))
 
 
@@ -55,13 +50,17 @@ def back(plan: Plan, node: Node) -> tuple[Action, ...]:
         actions.append(Action(phase="join", text=text))
     if node.is_master and not node.is_etcd:
         actions.append(Action(phase="etcd-absent", text="no etcd runs here"))
+    return (*actions, *_doors(plan, node))
+
+
+def _doors(plan: Plan, node: Node) -> Iterator[Action]:
+    """What it becomes for those who come from outside."""
     if node in plan.holders:
-        actions.append(front_doors.stands_by(plan.vip))
+        yield front_doors.stands_by(plan.vip)
     elif plan.load_balancers and node.is_master:
-        actions += front_doors.beside(plan)
+        yield from front_doors.beside(plan)
     if node in plan.ingress:
-        actions.append(front_doors.ends_tls(plan.vip))
-    return tuple(actions)
+        yield front_doors.ends_tls(plan.vip)
 
 
 def rebuilt(plan: Plan, node: Node) -> NodeChange:

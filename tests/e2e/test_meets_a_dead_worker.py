@@ -1,4 +1,4 @@
-"""Story: a change meets a worker that is dead, ends soon, and is taken back once the worker is there again."""
+"""Story: a change meets a dead worker that no budget allows, ends soon, and is taken back once it is there again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _SOON_S = 240
 
 
 def wanted() -> config.Config:
-    return config.lab("test-meets-dead", "10.93.103.0/24", masters=1, workers=1)
+    return {
+        **config.lab("test-meets-dead", "10.93.103.0/24", masters=1, workers=1),
+        "rollout": {"absentBudget": 0},
+    }
 
 
 def test_change_that_meets_a_dead_worker_ends_soon_and_is_undone(cluster: Stack) -> None:
@@ -25,8 +28,9 @@ def test_change_that_meets_a_dead_worker_ends_soon_and_is_undone(cluster: Stack)
     took = seconds_since_begin(failed, "test-meets-dead-nodes")
     cluster.took("from the begin of the wait for a dead worker to the end of the update", took)
     assert took < _SOON_S
+    assert "no answer from worker-1, and rollout.absentBudget allows 0" in failed.output
     assert "nothing moved for 90 s: worker-1 (has not applied" in failed.tail()
-    assert "switched on, or taken out of the config" in failed.tail()
+    assert "switched on, or said to be absent or lost" in failed.tail()
 
     worker.start()
     cluster.edit("kubelet.maxPods", None)

@@ -129,8 +129,11 @@ def test_broken_off_it_goes_on_and_a_member_that_is_away_is_left_out_and_named(
         # Its file is still as big as the quota: a write that it takes part in may raise the alarm again.
         full.ask(full[1], "put", "/registry/a", "b")
         time.sleep(0.2)
+    again = bool(alarms(full))
     out = defrag(full)
-    assert away.name in [line.split()[2] for line in out.splitlines() if "; now " in line]
+    rewritten = [line.split()[2] for line in out.splitlines() if "; now " in line]
+    # Under an alarm others have something to give back, too: the revisions that are compacted for it.
+    assert away.name in rewritten if again else rewritten == [away.name]
     assert status(full, away)["dbSize"] < QUOTA / 4
     assert alarms(full) == "", out
     full.put(full[1], {"/registry/a": "c"})
