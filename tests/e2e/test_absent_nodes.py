@@ -13,7 +13,10 @@ ALL = {"master-1", "master-2", "master-3", "worker-1", "worker-2"}
 
 
 def wanted() -> config.Config:
-    return config.lab(NAME, "10.93.113.0/24", masters=3, workers=2)
+    return {
+        **config.lab(NAME, "10.93.113.0/24", masters=3, workers=2),
+        "frontDoors": {"vip": {"address": "10.93.113.5"}},
+    }
 
 
 def test_absent_nodes_are_left_alone_and_converge_when_they_are_back(stack: Stack) -> None:
