@@ -15,7 +15,7 @@ help: ## this list
 setup: ## tools, engine, artefacts and machine image; seconds when they are there
 	@bash lab/setup.sh
 
-engine: ## Python environment, engine and plugins alone: all that stacks of given machines need
+engine: ## Python environment, engine and plugins alone: all that stacks of given machines need; BUNDLE=folder: out of a bundle, without a network
 	@bash lab/setup.sh engine
 
 python: ## the Python environment alone
@@ -96,9 +96,10 @@ wipe: engine ## remove everything of kube-ha from NODE, an adopted machine that 
 
 ##@ Air gap
 
-bundle: python ## the air-gap bundle of the pinned versions; Python and a network are enough where upstream answers; ALSO="kubernetes=1.35.4"
+bundle: python ## the air-gap bundle of the pinned versions, with the tool; Python and a network are enough where upstream answers; ALSO="kubernetes=1.35.4"; CLOUDS="aws gcp": their plugins too
 	@$(PY) -m artifacts.sources || bash lab/setup.sh
 	@$(PY) -m artifacts.bundle --record --link .local/bundle $(foreach also,$(ALSO),--also $(also))
+	@$(PY) -m toolchain.pack --into .local/bundle $(foreach cloud,$(CLOUDS),--cloud $(cloud))
 
 sbom: python ## the bill of materials of the pinned versions, CycloneDX JSON on stdout; a bundle holds its own
 	@$(PY) -m artifacts.sbom

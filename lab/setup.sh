@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes this computer able to run the stacks: packages, Python environment, engine and plugins, artefacts, machine
 # image. Idempotent: a second run takes seconds. Everything outside the checkout is in KUBE_HA_CACHE.
-# With `plan`, `python` or `engine` behind it only as far as that, which needs neither root nor the lab's packages.
+# With `plan`, `python` or `engine` behind it only as far as that, which needs neither root nor the lab's packages. With
+# BUNDLE=folder in the environment these take all they need from a bundle that was carried here, and ask no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=lab/engine.sh
@@ -37,6 +38,23 @@ plan_environment() {
   python3 -m venv .venv || die "python3 cannot make a virtual environment" "apt-get install -y python3-venv"
   .venv/bin/pip install --quiet --disable-pip-version-check -r requirements-plan.txt
   printf '%s' "$want" >.venv/kube-ha-plan.sum
+}
+
+# Everything in it is compared with its list before anything is installed. .local/bundle is where stack files look for
+# the mirror's manifest.
+from_bundle() {
+  local wheels
+  if [[ -z ${BUNDLE:-} ]]; then return; fi
+  wheels=$(python3 -m toolchain.unpack "$BUNDLE") ||
+    die "the bundle in $BUNDLE cannot be used (see above)" "do what it says and run the same again"
+  export PIP_NO_INDEX=1 PIP_FIND_LINKS=$wheels
+  if [[ ! $BUNDLE -ef .local/bundle ]]; then ln -sfn "$(readlink -f "$BUNDLE")" .local/bundle; fi
+  link_kubectl
+}
+
+link_kubectl() {
+  mkdir -p .local/bin
+  ln -sfn ../bundle/bin/kubectl .local/bin/kubectl
 }
 
 # Runs a step beside the others; its lines go to the terminal as they come, its end is looked at by `collect`. With job
@@ -91,6 +109,7 @@ main() {
   local started=$SECONDS
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     die "Python 3.11 or newer is needed, this is $(python3 --version)" "install it (Debian 12 and Ubuntu 24.04 have it)"
+  case ${1:-all} in plan | python | engine) from_bundle ;; esac
   case ${1:-all} in
     # What comes after these may print something for other programs, so their lines go to stderr.
     plan)
@@ -116,8 +135,7 @@ main() {
   toolchain
   background "artefacts" .venv/bin/python -m artifacts.bundle --link .local/bundle
   collect
-  mkdir -p .local/bin
-  ln -sfn ../bundle/bin/kubectl .local/bin/kubectl
+  link_kubectl
   say "setup     complete in $((SECONDS - started)) s"
 }
 main "$@"

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from toolchain import distribution, releases, standins
+from toolchain import distribution, releases, standins, unpack
 from toolchain.progress import say
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -68,7 +68,7 @@ def main() -> None:
     place = _arguments()
     version = (_ROOT / ".pulumi.version").read_text(encoding="utf-8").strip()
     try:
-        with _alone(place.cache / "engine"):
+        with alone(place.cache / "engine"):
             install(place, version)
     except (distribution.BuildError, releases.ReleaseError, releases.UnreachableError) as error:
         print(f"toolchain: {error}", file=sys.stderr)
@@ -110,7 +110,7 @@ def _cloud(place: Place, name: str) -> str:
     if place.source == "build":
         return "missing: its stacks can be planned, not applied"
     try:
-        _pulumi(place, name, version, _downloaded(place, name, version))
+        _pulumi(place, name, version, _archive(place, name, version))
     except releases.UnreachableError as error:
         return f"missing: its stacks can be planned, not applied ({error})"
     return "official"
@@ -134,7 +134,7 @@ def _plugin(place: Place, name: str, version: str, *, download: bool) -> str:
         return "official"
     if download:
         try:
-            _pulumi(place, name, version, _downloaded(place, name, version))
+            _pulumi(place, name, version, _archive(place, name, version))
         except releases.UnreachableError as error:
             if place.source == "download":
                 raise
@@ -150,15 +150,9 @@ def _plugin(place: Place, name: str, version: str, *, download: bool) -> str:
     return "stand-in"
 
 
-def _downloaded(place: Place, name: str, version: str) -> Path:
+def _archive(place: Place, name: str, version: str) -> Path:
     """The official plugin's archive, from the cache or from its makers, verified."""
-    release = releases.plugin(name, version)
-    kept = place.cache / "engine" / release.file
-    if kept.is_file():
-        return kept
-    wanted = releases.published_sum(release)
-    say("plugins", f"{name} {version}: downloading {release.url(release.file)}")
-    return releases.fetch(release, wanted, kept.parent)
+    return releases.kept(releases.plugin(name, version), place.cache / "engine")
 
 
 def _pulumi(place: Place, name: str, version: str, source: Path) -> None:
@@ -196,7 +190,7 @@ def _put(source: Path, path: Path) -> None:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
     """Hold the cache, so that two set-ups at once do the work once."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
@@ -210,9 +204,7 @@ def _arguments() -> Place:
     parser.add_argument("--into", type=Path, default=_ROOT / ".local")
     parser.add_argument("--source", choices=get_args(distribution.Source), default="auto")
     given = parser.parse_args()
-    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kube-ha"
-    cache = Path(os.environ.get("KUBE_HA_CACHE") or usual)
-    return Place(given.into.resolve(), cache.resolve(), given.source)
+    return Place(given.into.resolve(), unpack.cache_folder(), given.source)
 
 
 if __name__ == "__main__":

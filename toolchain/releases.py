@@ -11,6 +11,8 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolchain.progress import say
+
 _PUBLISHED = "https://github.com"
 _PROBE_S = 5
 _FETCH_S = 60
@@ -60,6 +62,18 @@ def plugin(name: str, version: str) -> Release:
         f"pulumi-resource-{name}-v{version}-{system}.tar.gz",
         f"pulumi-{name}_{version}_checksums.txt",
     )
+
+
+def kept(release: Release, folder: Path) -> Path:
+    """The file of a release in `folder`, fetched and verified unless it is there.
+
+    Raises what `published_sum` and `fetch` raise.
+    """
+    if (found := folder / release.file).is_file():
+        return found
+    wanted = published_sum(release)
+    say("plugins", f"{release.repository} {release.version}: downloading {release.file}")
+    return fetch(release, wanted, folder)
 
 
 def published_sum(release: Release) -> str:

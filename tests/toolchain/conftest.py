@@ -11,9 +11,17 @@ import pytest
 
 from tests.toolchain import sshd as servers
 from tests.toolchain.plugin_client import Plugin
+from tests.toolchain.release_server import Server, serving
 from tests.toolchain.sshd import Sshd
 
 StartPlugin = Callable[..., Plugin]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A release server that has everything the toolchain wants."""
+    with serving(tmp_path / "releases") as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

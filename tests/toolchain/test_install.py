@@ -2,90 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 import os
 import re
 import subprocess
 import sys
-import tarfile
-import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.toolchain.release_server import ENGINE, Server
 from toolchain import releases, standins
 
 _ROOT = Path(__file__).resolve().parents[2]
 _VERSION = (_ROOT / ".pulumi.version").read_text(encoding="utf-8").strip()
-
-# An engine whose `plugin install` unpacks an archive or copies a folder as the real one does.
-_ENGINE = """#!/bin/sh
-echo "$@" >>"$PULUMI_HOME/calls"
-for last; do :; done
-target="$PULUMI_HOME/plugins/resource-$4-$5"
-mkdir -p "$target"
-if [ -d "$last" ]; then cp "$last"/* "$target"; else tar -xzf "$last" -C "$target"; fi
-"""
-
-
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        return
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """Releases in the layout their makers use, on a loopback port."""
-
-    folder: Path
-    url: str
-    served: list[str] = field(default_factory=list)
-
-    def offer(self, release: releases.Release, files: dict[str, str], *, folder: str = "") -> Path:
-        """Put a release there: an archive of these files, and the list of its sums."""
-        place = self.folder / release.repository / "releases/download" / f"v{release.version}"
-        place.mkdir(parents=True)
-        archive = place / release.file
-        with tarfile.open(archive, "w:gz") as packed:
-            for name, text in files.items():
-                entry = tarfile.TarInfo(f"{folder}{name}")
-                entry.size, entry.mode = len(text.encode()), 0o755
-                packed.addfile(entry, io.BytesIO(text.encode()))
-        digest = hashlib.sha256(archive.read_bytes()).hexdigest()
-        (place / release.checksums).write_text(f"{'0' * 64}  other\n{digest}  {release.file}\n")
-        return archive
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    """A release server that has everything the toolchain wants."""
-    folder = tmp_path / "releases"
-    folder.mkdir()
-    http = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
-    thread = threading.Thread(target=http.serve_forever)
-    thread.start()
-    made = Server(folder, f"http://127.0.0.1:{http.server_port}")
-    programs = {
-        "pulumi": _ENGINE,
-        "pulumi-language-python": "#!/bin/sh\necho official host\n",
-        "pulumi-language-python-exec": "# runner\n",
-        "pulumi-resource-pulumi-python": "# dynamic\n",
-        "pulumi-language-nodejs": "# not for us\n",
-    }
-    made.offer(releases.engine(_VERSION), programs, folder="pulumi/")
-    for name, version in (("command", "1.2.1"), ("tls", "5.6.2")):
-        made.offer(releases.plugin(name, version), {f"pulumi-resource-{name}": f"# {name}\n"})
-    yield made
-    http.shutdown()
-    thread.join()
-    http.server_close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +62,7 @@ def test_official_releases_are_used_where_they_can_be_had(
     done = installer.run(KUBE_HA_RELEASES_URL=server.url)
     assert done.returncode == 0, done.stdout
     assert "command 1.2.1 official, tls 5.6.2 official" in done.stdout
-    assert (installer.into / "bin/pulumi").read_text() == _ENGINE
+    assert (installer.into / "bin/pulumi").read_text() == ENGINE
     assert "official host" in (installer.into / "bin/pulumi-language-python").read_text()
     assert installer.plugin("command", "1.2.1").read_text() == "# command\n"
     assert not (installer.into / "bin/pulumi-language-nodejs").exists()
