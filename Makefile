@@ -16,13 +16,13 @@ setup: ## tools, engine, artefacts and machine image; seconds when they are ther
 	@bash lab/setup.sh
 
 engine: ## Python environment, engine and plugins alone: all that stacks of given machines need; BUNDLE=folder: out of a bundle, without a network
-	@bash lab/setup.sh engine
+	@$(if $(BUNDLE),BUNDLE=$(call quoted,BUNDLE) )bash lab/setup.sh engine
 
 python: ## the Python environment alone
-	@bash lab/setup.sh python
+	@$(if $(BUNDLE),BUNDLE=$(call quoted,BUNDLE) )bash lab/setup.sh python
 
 planning: ## the packages that plans need, alone: installed in seconds
-	@bash lab/setup.sh plan
+	@$(if $(BUNDLE),BUNDLE=$(call quoted,BUNDLE) )bash lab/setup.sh plan
 
 dev: setup ## a cluster of 3 masters and 2 workers on this computer
 	@bash lab/dev.sh

@@ -124,7 +124,7 @@ def _misfits(told: Mapping[str, Mapping[str, str]]) -> list[str]:
 
 
 def _damage(told: Mapping[str, Mapping[str, str]], tool: Path) -> list[str]:
-    """Files that differ from the list: pip would take any wheel that lies there."""
+    """Files that differ from the list: pip would take any wheel of that folder."""
     wanted, found = told["files"], sums(tool)
     reasons = {
         **{name: "is missing" for name in wanted.keys() - found.keys()},

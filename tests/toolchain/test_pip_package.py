@@ -43,8 +43,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copy(ROOT / name, folder / "checkout" / name)
     made = folder / "environment"
     subprocess.run([sys.executable, "-m", "venv", made], check=True)
-    pip = [made / "bin/pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]
-    words = ["-c", ROOT / "requirements.txt", folder / "checkout"]
+    pip = [f"{made}/bin/pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]
+    words = ["-c", f"{ROOT}/requirements.txt", f"{folder}/checkout"]
     done = subprocess.run([*pip, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return made
