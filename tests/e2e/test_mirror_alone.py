@@ -17,6 +17,7 @@ from tests.e2e.harness.assertions import assert_acceptance, assert_up_changes_no
 from tests.e2e.harness.closed import Closed, closed
 from tests.e2e.harness.lab import ROOT
 from tests.e2e.harness.stack import Stack
+from tests.no_network import without_network
 
 NAME = "test-mirror-alone"
 SUBNET = "10.93.116.0/24"
@@ -97,16 +98,15 @@ def _copy_of_this(folder: Path) -> None:
 
 def _alone(folder: Path, *lines: str) -> str:
     """What these commands print in a network of their own, in which there is nobody, and with an empty cache."""
-    script = "; ".join(("set -e", "! ip route | grep .", "ip link set lo up", *lines))
+    script = "; ".join(("set -e", "if ip route | grep .; then exit 1; fi", *lines))
     own = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder.parent),
         "KUBE_HA_CACHE": str(folder.parent / "cache"),
     }
     done = subprocess.run(
-        ["unshare", "--map-root-user", "--net", "bash", "-c", script],
+        without_network(["bash", "-c", script], own),
         cwd=folder,
-        env=own,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

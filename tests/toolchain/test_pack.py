@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.no_network import without_network
 from tests.toolchain.release_server import Server
 from toolchain import releases
 
@@ -68,17 +69,17 @@ class Checkout:
 
     def run(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Stdout and stderr together. Without a network, unless an index of packages is named."""
-        alone = [] if "PIP_FIND_LINKS" in environment else ["unshare", "--map-root-user", "--net"]
         kept = {
             key: text
             for key, text in os.environ.items()
             if not key.startswith(("PIP_", "KUBE_HA_", "VIRTUAL_ENV", "BUNDLE"))
         }
         own = {"HOME": str(self.folder), "KUBE_HA_CACHE": str(self.folder / "cache")}
+        every = {**kept, **own, **environment}
         return subprocess.run(
-            [*alone, *words],
+            words if "PIP_FIND_LINKS" in environment else without_network(words, every),
             cwd=self.folder,
-            env={**kept, **own, **environment},
+            env=every,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
