@@ -59,6 +59,7 @@ def test_they_asked_nobody_else_for_anything(stack: Stack, network: Closed) -> N
     told = ", ".join(f"{kind}: {packets}" for kind, packets in asked.items())
     stack.measured(f"packets to anybody else than mirror and nodes: {told}")
     assert asked["the rest"] == 0, told
+    assert asked["this computer"] == 0, told
 
 
 def test_a_computer_without_a_network_plans_with_the_tool_of_the_bundle(

@@ -24,16 +24,13 @@ _DROPPED = {
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """What its machines asked of anybody else."""
+    """What its machines ask of anybody else; `before`: packets that were asked for to see that it is closed."""
 
-    lab: str
+    before: dict[str, int]
 
     def asked(self) -> dict[str, int]:
         """Packets that went nowhere, by kind. Machines answering this computer are not among them."""
-        rows = _iptables(f"-t raw -nvxL {_CHAIN}").splitlines()[2:]
-        counts = [int(row.split()[0]) for row in rows if " DROP " in row]
-        found = iter(counts)
-        return {kind: sum(next(found) for _ in rules) for kind, rules in _DROPPED.items()}
+        return {kind: count - self.before[kind] for kind, count in _dropped().items()}
 
 
 @contextmanager
@@ -50,7 +47,7 @@ def closed(name: str, subnet: str) -> Iterator[Closed]:
             _close(bridge, subnet)
             for place in places:
                 assert not _reached(name, place), f"{place} is reached although all is closed"
-            yield Closed(name)
+            yield Closed(_dropped())
         finally:
             _open()
 
@@ -64,6 +61,19 @@ def _close(bridge: str, subnet: str) -> None:
             _iptables(f"-t raw -A {_CHAIN} {rule} -j DROP")
     _iptables(f"-t raw -I PREROUTING -i {bridge} -j {_CHAIN}")
     _iptables(f"-I INPUT -i {bridge} {_INPUT}")
+
+
+def _dropped() -> dict[str, int]:
+    """Packets since it was closed, by kind."""
+    found = iter(_counts(f"-t raw -nvxL {_CHAIN}"))
+    outside = {kind: sum(next(found) for _ in rules) for kind, rules in _DROPPED.items()}
+    (computer,) = _counts("-nvxL INPUT", marked=_CHAIN.lower())
+    return {**outside, "this computer": computer}
+
+
+def _counts(words: str, *, marked: str = "") -> list[int]:
+    rows = _iptables(words).splitlines()[2:]
+    return [int(row.split()[0]) for row in rows if " DROP " in row and marked in row]
 
 
 def _open() -> None:
