@@ -42,7 +42,8 @@ class Balancer:
             subnet_mappings=mappings,
             enable_cross_zone_load_balancing=True,
             tags=cloud_machines.tags(plan, name),
-            opts=opts,
+            # AWS makes no public one in a VPC without an internet gateway; and takes it down first.
+            opts=ResourceOptions.merge(opts, ResourceOptions(depends_on=list(network.ways))),
         )
         listener = aws.lb.Listener(
             f"{self._name}-api-{plan.balancer}-listener",
