@@ -5,10 +5,11 @@
 LABEL=kube-ha
 AT=/var/lib/kube-ha
 
-# The provider's metadata service, not its name server, which has the same address at Google.
+# The provider's metadata service, not its name server, which has the same address at Google. systemd-networkd takes away rules of others whenever it
+# starts, as after an update of its package, but none of protocol kernel.
 close_metadata() {
   [[ $(ip rule show) == *'to 169.254.169.254 iif cni0'* ]] ||
-    ip rule add iif cni0 to 169.254.169.254 ipproto tcp dport 80 prohibit
+    ip rule add iif cni0 to 169.254.169.254 ipproto tcp dport 80 protocol kernel prohibit
 }
 
 find_disk() {
