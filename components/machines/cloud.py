@@ -34,7 +34,12 @@ class Keys:
         self._seed = tls.PrivateKey(f"{cluster}-host-keys", algorithm="ED25519", opts=own)
 
     def user_data(
-        self, name: str, *, disks: Sequence[Input[str]] | None = None, ssm: bool = False
+        self,
+        name: str,
+        *,
+        disks: Sequence[Input[str]] | None = None,
+        ssm: bool = False,
+        guest_agent: bool = False,
     ) -> Output[str]:
         """What cloud-init makes of the machine `name`; the others as in cloud_init.user_data."""
         known = Output.all(
@@ -51,6 +56,7 @@ class Keys:
                     authorized_key=values["user"].strip(),
                     disks=values["disks"],
                     ssm=ssm,
+                    guest_agent=guest_agent,
                 )
             )
         )

@@ -23,6 +23,9 @@ MaxSessions 100
 """
 # Canonical's images of AWS have it, and then this does nothing; images of others bring their own.
 _AGENT = "! command -v snap || snap install amazon-ssm-agent --classic"
+# Google's agent makes host keys of its own at the first boot, in the place of those that were handed
+# over, unless this says no (GoogleCloudPlatform/guest-agent, instance_configs.cfg).
+_GUEST_AGENT = "[InstanceSetup]\nset_host_keys = false\n"
 # Without its disk etcd would begin anew on the boot disk.
 _ETCD_NEEDS_DISK = f"[Unit]\nRequiresMountsFor={DATA}\n"
 
@@ -35,16 +38,19 @@ def user_data(
     authorized_key: str,
     disks: Sequence[str] | None,
     ssm: bool = False,
+    guest_agent: bool = False,
 ) -> str:
     """The text for one machine. Secret: it holds the private host key (PEM).
 
     `disks`: device paths that the disk of its own may have; None: it has none. `ssm`: AWS's Systems
-    Manager points to it.
+    Manager points to it. `guest_agent`: the image has that of Google.
     """
     files = [{"path": "/etc/ssh/sshd_config.d/10-kube-ha.conf", "content": _SSHD}]
     if disks is not None:
         path = "/etc/systemd/system/etcd.service.d/10-disk.conf"
         files.append({"path": path, "content": _ETCD_NEEDS_DISK})
+    if guest_agent:
+        files.append({"path": "/etc/default/instance_configs.cfg", "content": _GUEST_AGENT})
     values = {
         "hostname": name,
         "disable_root": True,

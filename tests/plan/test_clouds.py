@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -281,6 +282,18 @@ def test_user_data_is_secret_short_and_opens_to_the_stacks_key_alone(
         assert user["ssh_authorized_keys"] == [str(plain(user_key.outputs["publicKeyOpenssh"])).strip()]  # fmt: skip
         has_disk = "DISKS=''" not in text
         assert has_disk == ("-master-" in machine.name)
+
+
+def test_googles_agent_leaves_the_host_keys_that_were_handed_over(stacks: Stacks) -> None:
+    """By itself it makes others at the first boot, and no pinned connection would ever come."""
+    _, run = stacks.settled(gcp())
+    machines = machines_of(run)
+    assert len(machines) == 6
+    for machine in machines:
+        files = {one["path"]: one["content"] for one in yaml.safe_load(user_data(machine))["write_files"]}  # fmt: skip
+        said = configparser.ConfigParser()
+        said.read_string(files["/etc/default/instance_configs.cfg"])
+        assert said.getboolean("InstanceSetup", "set_host_keys") is False, machine.name
 
 
 @pytest.mark.parametrize("config", [gcp, aws])

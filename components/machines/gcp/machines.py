@@ -107,7 +107,7 @@ class Gcp(ComponentResource):
                 machine_type=made_of.type,
                 disk_gib=made_of.disk_gib,
                 image=self._said.image_arm64 if node.arch == "arm64" else self._said.image,
-                user_data=self._keys.user_data(node.name, disks=disks),
+                user_data=self._keys.user_data(node.name, disks=disks, guest_agent=True),
                 etcd_disk=disk,
                 protected=node.is_etcd and self._said.deletion_protection,
             ),
@@ -162,7 +162,7 @@ class Gcp(ComponentResource):
             machine_type=_BASTION_TYPE,
             disk_gib=_BASTION_DISK_GIB,
             image=self._said.image,
-            user_data=self._keys.user_data(what),
+            user_data=self._keys.user_data(what, guest_agent=True),
         )
         opts = ResourceOptions(depends_on=list(self._ground))
         self._ground.append(self._instances.make(name, args, opts=opts))
