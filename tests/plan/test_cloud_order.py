@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
+from tests.plan.clouds import is_cloud
 from tests.plan.graph import Graph
 from tests.plan.settled import Stacks
-from tests.unit.configs import aws, behind_tunnel
+from tests.unit.configs import aws, behind_tunnel, gcp
+from toolchain.values import plain
 
 EXTERNAL = {"machines.aws.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"}
 
@@ -29,3 +32,29 @@ def test_whatever_faces_the_internet_on_aws_waits_for_the_gateway_and_its_route(
     assert [name for name in facing if name.endswith("api-external")]
     for name in facing:
         assert {"prod-internet", "prod-public-route"} <= graph.before(name), name
+
+
+# Who asks the provider about a machine that is gone already: AWS answers that an address is free, and takes no offence.
+_PATIENT = ("aws:ec2/eip:Eip",)
+
+
+@pytest.mark.parametrize("config", [gcp, aws])
+def test_what_hangs_on_a_machine_goes_with_it_and_asks_nothing_of_a_dead_one(
+    stacks: Stacks, config: Callable[..., dict[str, object]]
+) -> None:
+    """A machine that the cloud ended: stopping it, or taking it out of a group, is refused for good."""
+    _, run = stacks.settled(config({}))
+    machines = {one.urn: one for one in run.custom if one.type.endswith("instance:Instance")}
+    words = {
+        urn: {one.id, str(plain(one.outputs.get("selfLink", one.id)))}
+        for urn, one in machines.items()
+    }
+    hangs = [
+        (one, urn)
+        for one in run.custom
+        if is_cloud(one.type) and one.type not in _PATIENT
+        for urn, known in words.items()
+        if one.urn != urn and known & {str(plain(value)) for value in one.inputs.values()}
+    ]
+    assert len({one.name for one, _ in hangs}) == 3, "one of each master"
+    assert [one.name for one, urn in hangs if one.deleted_with != urn] == []

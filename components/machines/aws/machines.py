@@ -139,7 +139,11 @@ class Aws(ComponentResource):
             instance_id=instance.id,
             # A disk in use cannot be taken away.
             stop_instance_before_detaching=True,
-            opts=ResourceOptions.merge(self._own, ResourceOptions(delete_before_replace=True)),
+            # It ends with its machine. Asked for by itself, AWS would be told to stop that one, and
+            # refuse for one that it has terminated.
+            opts=ResourceOptions.merge(
+                self._own, ResourceOptions(delete_before_replace=True, deleted_with=instance)
+            ),
         )
         return attached
 
