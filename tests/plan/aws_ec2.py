@@ -145,7 +145,7 @@ def _instance(ask: Ask, given: Given) -> Made:
     names = ("associatePublicIpAddress", "privateIp", "subnetId", "vpcSecurityGroupIds")
     interface = {key: given.pop(key) for key in names if key in given}
     interface = arguments(interface, privateIp="PrivateIpAddress", vpcSecurityGroupIds="Groups")
-    profile, placement = given.pop("iamInstanceProfile"), given.pop("placementGroup", None)
+    profile, placement = given.pop("iamInstanceProfile", None), given.pop("placementGroup", None)
     found = ask(
         "ec2",
         "run_instances",
@@ -155,7 +155,7 @@ def _instance(ask: Ask, given: Given) -> Made:
         NetworkInterfaces=[{"DeviceIndex": 0, "DeleteOnTermination": True, **interface}],
         BlockDeviceMappings=[{"DeviceName": "/dev/xvda", "Ebs": arguments(root)}],
         MetadataOptions=arguments(options),
-        IamInstanceProfile={"Name": profile},
+        IamInstanceProfile={"Name": profile} if profile else None,
         Placement={"GroupName": placement} if placement else None,
         TagSpecifications=tags,
         **arguments(given, ami="ImageId"),

@@ -85,7 +85,7 @@ def seen(account: Calls) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {
         "instances": [
             f"{tag(one)} {one['PrivateIpAddress']} {subnets[one['SubnetId']]} {one['Placement']['AvailabilityZone']} "
-            f"{one['IamInstanceProfile']['Arn'].rpartition('/')[2]} {sorted(g['GroupName'] for g in one['NetworkInterfaces'][0]['Groups'])}"
+            f"{one.get('IamInstanceProfile', {'Arn': ''})['Arn'].rpartition('/')[2]} {sorted(g['GroupName'] for g in one['NetworkInterfaces'][0]['Groups'])}"
             for one in instances
         ],
         "volumes": [

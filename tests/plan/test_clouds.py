@@ -360,7 +360,30 @@ def test_an_account_of_their_own_may_do_nothing_that_nobody_said(
     grants = [r.type for r in of_clouds(run) if re.search("iam|IAM|Policy", r.type)]
     assert set(grants) <= {"aws:iam/role:Role", "aws:iam/instanceProfile:InstanceProfile"}
     for machine in machines_of(run):
-        assert machine.inputs.get("serviceAccount") or machine.inputs.get("iamInstanceProfile")
+        has_one = machine.inputs.get("serviceAccount") or machine.inputs.get("iamInstanceProfile")
+        assert bool(has_one) == (machine.name != "prod-bastion"), machine.name
+
+
+@pytest.mark.parametrize(
+    ("config", "grant"),
+    [
+        (gcp, {"machines.gcp.serviceAccountRoles": ["roles/compute.admin"]}),
+        (aws, {"machines.aws.policies": ["arn:aws:iam::aws:policy/AdministratorAccess"]}),
+    ],
+)
+def test_what_nodes_may_do_in_the_cloud_no_machine_with_an_open_port_may(
+    stacks: Stacks, config: Config, grant: Edits
+) -> None:
+    for way in ({}, behind_tunnel(config.__name__)):
+        _, run = stacks.settled(config({**grant, **way}))
+        who = {
+            m.name: str(plain(m.inputs.get("serviceAccount") or m.inputs.get("iamInstanceProfile")))
+            for m in machines_of(run)
+        }
+        nodes = {one for name, one in who.items() if re.search("master|worker", name)}
+        (bastion,) = (one for name, one in who.items() if re.search("bastion|tunnel", name))
+        assert len(nodes) == 1
+        assert bastion not in nodes
 
 
 def test_sdks_of_clouds_are_imported_by_their_own_stacks_alone(stacks: Stacks) -> None:

@@ -16,7 +16,7 @@ IOPS = 3000  # of io2, which needs a number; gp3 has these by itself
 # Of a machine that is there none of these changes: it would be stopped or replaced. A raised
 # generation replaces it, with all of them as they then are.
 _WHEN_MADE = (
-    *("ami", "associatePublicIpAddress", "iamInstanceProfile", "instanceType", "metadataOptions"),
+    *("ami", "associatePublicIpAddress", "instanceType", "metadataOptions"),
     *("placementGroup", "privateIp", "rootBlockDevice", "subnetId", "userData"),
 )
 
@@ -32,7 +32,7 @@ class InstanceArgs:
     machine_type: str
     disk_gib: int
     image: Input[str]
-    profile: aws.iam.InstanceProfile
+    profile: aws.iam.InstanceProfile | None  # None: it may do nothing, and has no name there
     user_data: Output[str]
     placement: Input[str] | None = None
     protected: bool = False
@@ -60,7 +60,7 @@ class Instances:
             # A static one is given to those that have one.
             associate_public_ip_address=False,
             vpc_security_group_ids=[self.doors.groups[group].id for group in args.groups],
-            iam_instance_profile=args.profile.name,
+            iam_instance_profile=args.profile.name if args.profile else None,
             user_data=args.user_data,
             placement_group=args.placement,
             # One hop, and only with a token: pods cannot read it.

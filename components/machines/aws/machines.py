@@ -180,7 +180,8 @@ class Aws(ComponentResource):
             machine_type=_BASTION_TYPE,
             disk_gib=_BASTION_DISK_GIB,
             image=self._image(self._said.bastion_image if tunnel else self._said.image, "amd64"),
-            profile=account(self._plan, what, (_SSM,), opts=self._own) if tunnel else self._profile,
+            # Nothing: it is the machine that the internet reaches.
+            profile=account(self._plan, what, (_SSM,), opts=self._own) if tunnel else None,
             user_data=self._keys.user_data(what, ssm=tunnel),
         )
         opts = ResourceOptions(depends_on=list(self._ground))

@@ -32,6 +32,7 @@ class InstanceArgs:
     disk_gib: int
     image: str
     user_data: Output[str]
+    account: gcp.serviceaccount.Account | None  # None: it may do nothing, and is nobody there
     etcd_disk: gcp.compute.Disk | None = None
     protected: bool = False
 
@@ -43,7 +44,6 @@ class Instances:
     cluster: str
     labels: Mapping[str, str]
     subnetwork: Input[str]
-    account: gcp.serviceaccount.Account
     disk_type: str
     opts: ResourceOptions
 
@@ -69,11 +69,7 @@ class Instances:
                 "enable-oslogin": "FALSE",
                 "serial-port-enable": "false",
             },
-            service_account=gcp.compute.InstanceServiceAccountArgs(
-                email=self.account.email,
-                # What the account may do is said by its roles alone.
-                scopes=["https://www.googleapis.com/auth/cloud-platform"],
-            ),
+            service_account=_identity(args.account),
             shielded_instance_config=gcp.compute.InstanceShieldedInstanceConfigArgs(
                 enable_secure_boot=True, enable_vtpm=True, enable_integrity_monitoring=True
             ),
@@ -96,6 +92,18 @@ class Instances:
         return gcp.compute.InstanceNetworkInterfaceArgs(
             subnetwork=self.subnetwork, network_ip=args.address, access_configs=outside
         )
+
+
+def _identity(
+    account: gcp.serviceaccount.Account | None,
+) -> gcp.compute.InstanceServiceAccountArgs | None:
+    if account is None:
+        return None
+    return gcp.compute.InstanceServiceAccountArgs(
+        email=account.email,
+        # What the account may do is said by its roles alone.
+        scopes=["https://www.googleapis.com/auth/cloud-platform"],
+    )
 
 
 def _attached(disk: gcp.compute.Disk | None) -> list[gcp.compute.InstanceAttachedDiskArgs]:

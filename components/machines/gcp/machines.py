@@ -57,10 +57,10 @@ class Gcp(ComponentResource):
             cluster=name,
             labels=self._labels,
             subnetwork=self._network.subnetwork,
-            account=self._service_account(),
             disk_type=said.disk_type,
             opts=self._own,
         )
+        self._account = self._service_account()
         self._through = None if said.access == "public" else self._bastion()
         self._balancer = Balancer(name, plan, self._network, labels=self._labels, opts=self._own)
         self.api_address = self._balancer.address
@@ -108,6 +108,7 @@ class Gcp(ComponentResource):
                 disk_gib=made_of.disk_gib,
                 image=self._said.image_arm64 if node.arch == "arm64" else self._said.image,
                 user_data=self._keys.user_data(node.name, disks=disks, guest_agent=True),
+                account=self._account,
                 etcd_disk=disk,
                 protected=node.is_etcd and self._said.deletion_protection,
             ),
@@ -163,6 +164,8 @@ class Gcp(ComponentResource):
             disk_gib=_BASTION_DISK_GIB,
             image=self._said.image,
             user_data=self._keys.user_data(what, guest_agent=True),
+            # Nobody: it is the machine that the internet reaches.
+            account=None,
         )
         opts = ResourceOptions(depends_on=list(self._ground))
         self._ground.append(self._instances.make(name, args, opts=opts))
