@@ -44,6 +44,7 @@ def problems(spec: Spec, places: Sequence[Place]) -> list[Problem]:
         *_quorum(spec, places),
         *_balancer(spec, places),
         *_hardware(spec, cloud),
+        *_bastion(spec, cloud),
         *_labels(spec),
     ]
 
@@ -220,6 +221,19 @@ def _hardware(spec: Spec, cloud: Cloud) -> Iterator[Problem]:
             yield Problem(f"pools.{name}.arch", f"{text}; set arch, or another machineType")
         elif reason := cloud.unfit(found, pool.roles):
             yield Problem(path, f"{found} {reason}")
+
+
+def _bastion(spec: Spec, cloud: Cloud) -> Iterator[Problem]:
+    said, (form, example) = clouds.settings(spec), cloud.TYPE
+    if said is None or said.bastion_machine_type is None:
+        return
+    path, type_ = f"{clouds.path(spec)}.bastionMachineType", said.bastion_machine_type
+    if said.access == "public":
+        yield Problem(path, "is for a bastion, which access public has not; leave it out")
+    elif not form.fullmatch(type_):
+        yield Problem(path, f"{type_} is not a type of {cloud.NAME}; write it as {example!r}")
+    elif reason := cloud.unfit(type_, ()):
+        yield Problem(path, f"{type_} {reason}")
 
 
 # With the stack's own tags the program finds its machines.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from stacks.cluster import clouds
 from stacks.cluster.plan import Node, Plan
 from stacks.config.clouds import CloudSpec
+from stacks.config.fields import Arch
 from stacks.providers import registry
 from stacks.providers.provider import Cloud
 
@@ -47,6 +48,21 @@ def _no_cloud(plan: Plan) -> ValueError:
 def bastion_address(plan: Plan) -> str | None:
     """Inner address of the bastion; None: the provider's choice."""
     return _cloud(plan).bastion_address(plan.spec, tunnel=of_plan(plan).access == "tunnel")
+
+
+def bastion_type(plan: Plan) -> str:
+    """Machine type of the bastion."""
+    return _cloud(plan).bastion_type(plan.spec)
+
+
+def bastion_arch(plan: Plan) -> Arch:
+    """Its processor architecture."""
+    return "arm64" if _cloud(plan).ARM.fullmatch(bastion_type(plan)) else "amd64"
+
+
+def bastion_mark(plan: Plan) -> str | None:
+    """Another one makes the bastion anew: nothing on it is kept. None: as it is by default."""
+    return of_plan(plan).bastion_machine_type
 
 
 def hardware(plan: Plan, node: Node) -> Hardware:

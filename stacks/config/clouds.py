@@ -42,6 +42,11 @@ class CloudSpec(Section):
         le=65535,
         description="with access tunnel: port of 127.0.0.1 at which `make tunnel` listens",
     )
+    bastion_machine_type: InstanceType | None = Field(
+        None,
+        description="of the bastion; default: the smallest there is, which does for some dozens of "
+        "machines; another one makes it anew",
+    )
     ssh_from: tuple[Cidr, ...] = Field(
         (),
         description="networks from which SSH to the bastion, or to public machines, is let in; "
@@ -139,10 +144,10 @@ class AwsSpec(CloudSpec):
         description="owner/prefix of AMI names, which go on -amd64- or -arm64-, and of which the "
         "newest is read when a machine is made; or ami-...; the owner here is Debian",
     )
-    bastion_image: ImageName = Field(
-        DEFAULT_BASTION_IMAGE,
-        description="with access tunnel: the same for the bastion, with the agent of SSM; the "
-        "owner here is Canonical",
+    bastion_image: ImageName | None = Field(
+        None,
+        description="the same for the bastion; default: image, with access tunnel "
+        f"{DEFAULT_BASTION_IMAGE} by Canonical, which has the agent of SSM",
     )
     machine_type: InstanceType = Field("m6i.large", description="instance type, a Nitro one")
     disk_type: Literal["gp3", "io2"] = Field("gp3", description="boot disks")

@@ -51,7 +51,9 @@ def grant_problems(
 
 
 def too_little(roles: Collection[Role]) -> str:
-    """Why a machine of 1 GiB of memory or less does not do."""
+    """Why a machine of 1 GiB of memory or less does not do; empty: it does, for it has no role."""
+    if not roles:
+        return ""
     what = "an API server and etcd" if "master" in roles else "a node"
     return f"has 1 GiB of memory or less, too little for {what}; take a bigger one"
 

@@ -108,6 +108,9 @@ class Cloud(Provider, Protocol):
     def bastion_address(self, spec: Spec, *, tunnel: bool) -> str | None:
         """Inner address of the bastion, or of that of a tunnel; None: the cloud's choice."""
 
+    def bastion_type(self, spec: Spec) -> str:
+        """Machine type of the bastion."""
+
     def inner_domain(self, spec: Spec) -> str:
         """Of names that its controller manager gives nodes; empty: they keep their own."""
 

@@ -107,6 +107,10 @@ def bastion_address(spec: Spec, *, tunnel: bool) -> str | None:
     return nth(found.cidr, 3 if tunnel else cloud.BASTION_OFFSET) if found else None
 
 
+def bastion_type(_spec: Spec) -> str:
+    return "box-2"
+
+
 def inner_domain(_spec: Spec) -> str:
     return ""
 

@@ -17,9 +17,10 @@ from components.machines.cloud import Keys
 from components.ssh.commands import Machine
 from stacks.cluster import api_record, cloud_machines, clouds, firewall
 from stacks.cluster.plan import Node, Plan
+from stacks.providers.aws import bastions
 from stacks.providers.cloud import bastion_name
 
-_BASTION_TYPE, _BASTION_DISK_GIB = "t3.micro", 10
+_BASTION_DISK_GIB = 10
 # What SSM's agent needs (AWS Systems Manager user guide, "Instance permissions").
 _SSM = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
 _DEVICE = "/dev/sdf"  # asked for; on Nitro machines the disk is found by its volume's ID
@@ -177,14 +178,19 @@ class Aws(ComponentResource):
             subnet=(self._network.subnets if tunnel else self._network.public)[zone],
             groups=("bastion",),
             address=cloud_machines.bastion_address(self._plan),
-            machine_type=_BASTION_TYPE,
+            machine_type=cloud_machines.bastion_type(self._plan),
             disk_gib=_BASTION_DISK_GIB,
-            image=self._image(self._said.bastion_image if tunnel else self._said.image, "amd64"),
+            image=self._image(
+                bastions.image(self._plan.spec), cloud_machines.bastion_arch(self._plan)
+            ),
             # Nothing: it is the machine that the internet reaches.
             profile=account(self._plan, what, (_SSM,), opts=self._own) if tunnel else None,
             user_data=self._keys.user_data(what, ssm=tunnel),
         )
-        opts = ResourceOptions(depends_on=list(self._ground))
+        opts = ResourceOptions(
+            depends_on=list(self._ground),
+            replacement_trigger=cloud_machines.bastion_mark(self._plan),
+        )
         instance = self._instances.make(name, args, opts=opts)
         public = None if tunnel else self._public_address(name, instance)
         self._ground.append(public or instance)

@@ -15,10 +15,11 @@ from components.machines.gcp.network import Network
 from components.ssh.commands import Machine
 from stacks.cluster import api_record, cloud_machines, clouds, firewall
 from stacks.cluster.plan import Node, Plan
+from stacks.config.fields import Arch
 from stacks.providers.cloud import bastion_name, role_name, short_name
 from stacks.providers.site import Rule
 
-_BASTION_TYPE, _BASTION_DISK_GIB = "e2-micro", 10
+_BASTION_DISK_GIB = 10
 
 
 def of(plan: Plan, opts: ResourceOptions | None = None) -> Gcp:
@@ -106,7 +107,7 @@ class Gcp(ComponentResource):
                 public=public,
                 machine_type=made_of.type,
                 disk_gib=made_of.disk_gib,
-                image=self._said.image_arm64 if node.arch == "arm64" else self._said.image,
+                image=self._image(node.arch),
                 user_data=self._keys.user_data(node.name, disks=disks, guest_agent=True),
                 account=self._account,
                 etcd_disk=disk,
@@ -160,16 +161,22 @@ class Gcp(ComponentResource):
             groups=("bastion",),
             address=cloud_machines.bastion_address(self._plan),
             public=public,
-            machine_type=_BASTION_TYPE,
+            machine_type=cloud_machines.bastion_type(self._plan),
             disk_gib=_BASTION_DISK_GIB,
-            image=self._said.image,
+            image=self._image(cloud_machines.bastion_arch(self._plan)),
             user_data=self._keys.user_data(what, guest_agent=True),
             # Nobody: it is the machine that the internet reaches.
             account=None,
         )
-        opts = ResourceOptions(depends_on=list(self._ground))
+        opts = ResourceOptions(
+            depends_on=list(self._ground),
+            replacement_trigger=cloud_machines.bastion_mark(self._plan),
+        )
         self._ground.append(self._instances.make(name, args, opts=opts))
         return self._keys.jump(self._plan, public.address if public else None)
+
+    def _image(self, arch: Arch) -> str:
+        return self._said.image_arm64 if arch == "arm64" else self._said.image
 
     def _address(self, resource: str, name: str) -> gcp.compute.Address:
         return gcp.compute.Address(

@@ -6,11 +6,12 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from ipaddress import IPv4Network
 
-from stacks.config.clouds import DEFAULT_BASTION_IMAGE, AwsSpec
+from stacks.config.clouds import AwsSpec
 from stacks.config.fields import Role
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.providers import cloud
+from stacks.providers.aws import bastions
 from stacks.providers.places import Place
 
 _MASKS = (16, 28)  # of a VPC and of its subnets (Amazon VPC user guide, "Subnet CIDR blocks")
@@ -48,18 +49,26 @@ def unfit(type_: str, roles: Collection[Role]) -> str:
 def _images(spec: Spec, aws: AwsSpec) -> Iterator[Problem]:
     image = aws.image
     for key, name in (("image", image), ("bastionImage", aws.bastion_image)):
-        if not name.startswith("ami-") and not re.match(
+        if name and not name.startswith("ami-") and not re.match(
             r"([0-9]{12}|amazon|self|aws-marketplace)/", name
         ):
             text = f"{name} names no owner of images; write 12 digits, amazon or self before '/'"
             yield Problem(f"machines.aws.{key}", text)
-    if aws.access != "tunnel" and aws.bastion_image != DEFAULT_BASTION_IMAGE:
-        text = f"is for access tunnel, and access is {aws.access}; leave it out"
+    if aws.access == "public" and aws.bastion_image is not None:
+        text = "is for a bastion, which access public has not; leave it out"
         yield Problem("machines.aws.bastionImage", text)
     arches = {pool.arch for pool in spec.pools.values()}
     if image.startswith("ami-") and len(arches) > 1:
         text = f"{image} is for one architecture, and pools have two; write owner/prefix"
         yield Problem("machines.aws.image", text)
+    elif image.startswith("ami-") and aws.access == "bastion" and aws.bastion_image is None:
+        type_ = bastions.machine_type(spec)
+        if bastions.arch(type_) not in arches:
+            text = (
+                f"{type_} is a machine of {bastions.arch(type_)}, and the bastion's image {image} "
+                f"is for {arches.pop()}; take another type, or name a bastionImage"
+            )
+            yield Problem("machines.aws.bastionMachineType", text)
 
 
 def _subnets(aws: AwsSpec) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from stacks.config.cloud_values import AWS_ZONE
 from stacks.config.spec import Spec
 from stacks.providers import cloud
 from stacks.providers import places as pools
-from stacks.providers.aws import checks
+from stacks.providers.aws import bastions, checks
 from stacks.providers.aws import resources as told
 from stacks.providers.places import Place
 from stacks.providers.provider import OwnNetwork, Said, Way
@@ -30,7 +30,7 @@ FIXED: Mapping[str, str] = {
 }
 ZONE = ("[a-z]", "a")
 TYPE = (re.compile(r".*\..*"), "m6i.large")
-ARM = re.compile(r"a1\..*|[a-z]+[0-9]+g[a-z]*\..*")  # a g behind the number
+ARM = bastions.ARM
 DNS_ZONE = "'Z0123456789ABCDEFGHIJ'"
 DNS_ZONE_PROJECT = False
 TUNNEL_FROM: tuple[str, ...] = ()  # SSM's agent on the bastion dials out, and then itself
@@ -102,6 +102,11 @@ def bastion_address(spec: Spec, *, tunnel: bool) -> str | None:
     """Of a tunnel, where machines are; another bastion has the public subnet for itself."""
     found = subnet(spec, cloud.zones(spec, zones(spec))[0])
     return nth(str(found), _TUNNEL_OFFSET) if tunnel and found else None
+
+
+def bastion_type(spec: Spec) -> str:
+    """Of AWS's own words."""
+    return bastions.machine_type(spec)
 
 
 def inner_domain(spec: Spec) -> str:

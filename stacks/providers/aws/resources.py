@@ -82,7 +82,7 @@ def _account(whose: str, policies: Iterable[str], tags: object) -> Iterator[Part
 
 def _bastion(said: AwsSpec, vpc: object, tags: object) -> Iterator[Part]:
     name = cloud.bastion_name(said)
-    yield name, "bastion", (vpc, tags)
+    yield name, "bastion", (vpc, said.bastion_machine_type, tags)
     if said.access == "tunnel":
         arn = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
         yield from _account(name, (arn,), tags)

@@ -46,6 +46,7 @@ PROTECTED_BY = "Google"
 # Another than the bastion's: with a change of access both are there for a time. The first two of a
 # subnet are taken.
 _TUNNEL_OFFSET = 3
+_BASTION_TYPE = "e2-micro"
 
 problems = checks.problems
 unfit = checks.unfit
@@ -104,6 +105,12 @@ def bastion_address(spec: Spec, *, tunnel: bool) -> str | None:
     """In the subnet, where machines are too."""
     found, offset = spec.machines.gcp, _TUNNEL_OFFSET if tunnel else cloud.BASTION_OFFSET
     return nth(found.cidr, offset) if found else None
+
+
+def bastion_type(spec: Spec) -> str:
+    """The smallest, where none is said."""
+    found = spec.machines.gcp
+    return (found.bastion_machine_type if found else None) or _BASTION_TYPE
 
 
 def inner_domain(_spec: Spec) -> str:

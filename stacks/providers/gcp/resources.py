@@ -38,7 +38,7 @@ def _around(site: Site, said: GcpSpec) -> Iterator[Part]:
         yield f"account-{cloud.role_name(role)}", "account", role
     if said.access != "public":
         name = cloud.bastion_name(said)
-        yield name, "bastion", labels
+        yield name, "bastion", (said.bastion_machine_type, labels)
         if said.access != "tunnel":
             yield f"{name}-address", "bastion", labels
     if site.balancer != "none":
