@@ -237,13 +237,21 @@ def _bastion(spec: Spec, cloud: Cloud) -> Iterator[Problem]:
 
 
 # With the stack's own tags the program finds its machines.
+_MOST_LABELS = 40  # of 50 tags on AWS, of 64 labels at Google
 _OWN_LABELS = ("name", "kube-ha-cluster", "kube-ha-node", "kube-ha-stack")
 
 
 def _labels(spec: Spec) -> Iterator[Problem]:
     cloud = clouds.settings(spec)
     begins = ("kube-ha-", *sorted(each.OWN_LABELS for each in registry.CLOUDS.values()))
+    where = f"{clouds.path(spec)}.labels"
+    if cloud is not None and len(cloud.labels) > _MOST_LABELS:
+        text = f"are {len(cloud.labels)}, and a cloud takes {_MOST_LABELS} beside those of its own"
+        yield Problem(where, text)
     for key in cloud.labels if cloud is not None else ():
+        if not key[:1].isalpha():
+            text = f"`{key}` is no key of a label: one begins with a letter; choose another"
+            yield Problem(where, text)
         if key in _OWN_LABELS or key.startswith(begins):
             text = f"`{key}` belongs to this program or to the cloud; choose another key"
-            yield Problem(f"{clouds.path(spec)}.labels", text)
+            yield Problem(where, text)

@@ -45,6 +45,12 @@ def _no_cloud(plan: Plan) -> ValueError:
     return ValueError(f"provider {plan.spec.machines.provider} is not a cloud")
 
 
+def region(plan: Plan) -> str:
+    """The one that everything is made in."""
+    found = _cloud(plan).said(plan.spec)
+    return found.region if found else ""
+
+
 def bastion_address(plan: Plan) -> str | None:
     """Inner address of the bastion; None: the provider's choice."""
     return _cloud(plan).bastion_address(plan.spec, tunnel=of_plan(plan).access == "tunnel")

@@ -23,6 +23,8 @@ from stacks.config.fields import (
 
 DiskGib = Annotated[int, Field(ge=10, le=16000)]
 DEFAULT_TUNNEL_PORT = 20022
+# By Debian.
+DEFAULT_IMAGE = "136693071363/debian-12"
 # By Canonical; the agent of SSM is part of it, as a snap.
 DEFAULT_BASTION_IMAGE = "099720109477/ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04"
 
@@ -140,7 +142,7 @@ class AwsSpec(CloudSpec):
         description="subnets by availability zone, as eu-central-1a; all zones that pools name"
     )
     image: ImageName = Field(
-        "136693071363/debian-12",
+        DEFAULT_IMAGE,
         description="owner/prefix of AMI names, which go on -amd64- or -arm64-, and of which the "
         "newest is read when a machine is made; or ami-...; the owner here is Debian",
     )

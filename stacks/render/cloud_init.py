@@ -23,8 +23,8 @@ MaxSessions 100
 """
 # Canonical's images of AWS have it, and then this does nothing; images of others bring their own.
 _AGENT = "! command -v snap || snap install amazon-ssm-agent --classic"
-# Google's agent makes host keys of its own at the first boot, in the place of those that were handed
-# over, unless this says no (GoogleCloudPlatform/guest-agent, instance_configs.cfg).
+# Google's agent makes host keys of its own at the first boot, in the place of those that were
+# handed over, unless this says no (GoogleCloudPlatform/guest-agent, instance_configs.cfg).
 _GUEST_AGENT = "[InstanceSetup]\nset_host_keys = false\n"
 # Without its disk etcd would begin anew on the boot disk.
 _ETCD_NEEDS_DISK = f"[Unit]\nRequiresMountsFor={DATA}\n"

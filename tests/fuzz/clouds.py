@@ -118,9 +118,19 @@ def _way_in(dice: Dice) -> dict[str, object]:
 
 
 # Of both, where what is drawn alone would seldom fit.
-_CHOSEN = ("image", "imageArm64", "machineType", "apiLoadBalancer", "fewZones")
+_CHOSEN = (
+    "image",
+    "imageArm64",
+    "machineType",
+    "bastionMachineType",
+    "apiLoadBalancer",
+    "fewZones",
+    "labels",
+)
 
 
 def _common(dice: Dice) -> dict[str, object]:
+    labels = {"labels": {"team": "a"}} if dice.chance(20) else {}
     kinds = ("none", "internal")
-    return {"apiLoadBalancer": dice.one_of(kinds)} if dice.chance(20) else {}
+    balancer = {"apiLoadBalancer": dice.one_of(kinds)} if dice.chance(20) else {}
+    return {**labels, **balancer}

@@ -345,6 +345,28 @@ def _aws_balancer(given: Given) -> Iterator[str]:
         yield "no network load balancer"
 
 
+def _aws_group(given: Given) -> Iterator[str]:
+    """Up to 255 characters, and no `sg-` before: so begin IDs."""
+    name = str(given.get("name"))
+    if name.startswith("sg-") or len(name) > 255:
+        yield f"name {name!r}"
+
+
+def _aws_tags(given: Given) -> Iterator[str]:
+    """At most 50; keys of 1 to 128 characters, values of up to 256, and none of AWS's own."""
+    tags = given.get("tags") or {}
+    assert isinstance(tags, dict)
+    if len(tags) > 50:
+        yield f"{len(tags)} tags"
+    for key, value in tags.items():
+        if (
+            not re.fullmatch(r"[\w .:/=+@-]{1,128}", key)
+            or key.startswith("aws:")
+            or len(str(value)) > 256
+        ):
+            yield f"tag {key}={value}"
+
+
 def _aws_targets(given: Given) -> Iterator[str]:
     """Network load balancers: protocol TCP; interval 5 to 300, timeout 2 to 120, counts 2 to 10."""
     if given.get("protocol") != "TCP" or given.get("targetType") not in ("ip", "instance"):
@@ -473,5 +495,7 @@ _RULES: list[tuple[str, Callable[[Given], Iterator[str]]]] = [
     (r"aws:lb/targetGroup:.*", _aws_targets),
     (r"aws:iam/(role|instanceProfile):.*", _aws_profile),
     (r"aws:ec2/natGateway:.*", _aws_nat),
+    (r"aws:ec2/securityGroup:.*", _aws_group),
+    (r"aws:.*", _aws_tags),
     (r"aws:ec2/placementGroup:.*", _aws_placement),
 ]

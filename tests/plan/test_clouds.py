@@ -16,7 +16,7 @@ from tests.plan.graph import Graph
 from tests.plan.recording import RunError
 from tests.plan.registration import Resource, Run
 from tests.plan.settled import Stacks, assert_changes, assert_exactly
-from tests.unit.configs import aws, behind_tunnel, gcp, planned
+from tests.unit.configs import aws, behind_tunnel, gcp, of_region, planned
 from toolchain.values import Secret, Value, plain
 
 Config = Callable[[Mapping[str, object]], dict[str, object]]
@@ -459,3 +459,22 @@ def test_a_controller_manager_changes_kubelets_and_no_machine(
     assert nodes | {"prod-master-1-master", "prod-gate"} <= changed
     assert ("prod-addon-serving-certificates" in changed) == (config is aws)
     assert_exactly(engine.up(config({path: "external"})), [])
+
+
+@pytest.mark.parametrize(
+    ("region", "partition"),
+    [("eu-central-1", "aws"), ("cn-north-1", "aws-cn"), ("us-gov-west-1", "aws-us-gov")],
+)
+def test_roles_are_of_one_region_and_policies_of_its_partition(
+    stacks: Stacks, region: str, partition: str
+) -> None:
+    """Names of roles are of the whole account: a cluster of that name in another region has its own."""
+    images = {"machines.aws.image": "self/mine", "machines.aws.bastionImage": "self/mine"}
+    _, run = stacks.settled(aws({**of_region(region), **behind_tunnel("aws"), **images}))
+    account = [r for r in of_clouds(run) if r.type.startswith("aws:iam/")]
+    named = [r.text("name") for r in account if "name" in r.inputs]
+    assert len(named) == 4
+    assert [name for name in named if not name.endswith(f"-{region}")] == []
+    assert "arn:aws:" not in str([plain(dict(r.inputs)) for r in account]) or partition == "aws"
+    (policy,) = (r.text("policyArn") for r in account if "policyArn" in r.inputs)
+    assert policy.startswith(f"arn:{partition}:iam::aws:policy/")

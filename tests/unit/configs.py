@@ -77,6 +77,14 @@ def aws(edits: Mapping[str, object] | None = None) -> dict[str, object]:
     return edited(_cloud("aws", settings, [f"eu-central-1{z}" for z in "abc"]), edits or {})
 
 
+def of_region(region: str, **more: object) -> dict[str, object]:
+    """Edits: the same on AWS in another region."""
+    zones = [f"{region}{zone}" for zone in "abc"]
+    subnets = {zone: {"cidr": f"10.20.{16 * n}.0/20", "publicCidr": f"10.20.{240 + n}.0/24"} for n, zone in enumerate(zones)}  # fmt: skip
+    pools = {f"pools.{pool}.zones": zones for pool in ("master", "worker")}
+    return {"machines.aws.region": region, "machines/aws/subnets": subnets, **pools, **more}
+
+
 def behind_tunnel(provider: str) -> dict[str, object]:
     """Edits: the bastion has no public address, and nobody outside is let in."""
     return {f"machines.{provider}.access": "tunnel", f"machines.{provider}.sshFrom": GONE}

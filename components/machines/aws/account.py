@@ -10,29 +10,26 @@ from pulumi import ResourceOptions
 
 from stacks.cluster import cloud_machines
 from stacks.cluster.plan import Plan
+from stacks.providers.aws import regions
 from stacks.providers.cloud import policy_name
-
-_TRUST = {
-    "Version": "2012-10-17",
-    "Statement": [
-        {
-            "Effect": "Allow",
-            "Action": "sts:AssumeRole",
-            "Principal": {"Service": "ec2.amazonaws.com"},
-        }
-    ],
-}
 
 
 def account(
     plan: Plan, whose: str, policies: Sequence[str], *, opts: ResourceOptions
 ) -> aws.iam.InstanceProfile:
     """The profile of a role which may do what these policies (ARNs) say, and nothing else."""
-    name = f"{plan.spec.cluster.name}-{whose}"
+    name, region = f"{plan.spec.cluster.name}-{whose}", cloud_machines.region(plan)
+    # Names are of the whole account, and a cluster may have one of its name in another region.
+    known = f"{name}-{region}"
+    trust = {
+        "Effect": "Allow",
+        "Action": "sts:AssumeRole",
+        "Principal": {"Service": regions.service("ec2", region)},
+    }
     role = aws.iam.Role(
         f"{name}-role",
-        name=name,
-        assume_role_policy=json.dumps(_TRUST),
+        name=known,
+        assume_role_policy=json.dumps({"Version": "2012-10-17", "Statement": [trust]}),
         tags=cloud_machines.tags(plan, name),
         opts=opts,
     )
@@ -45,7 +42,7 @@ def account(
         )
     return aws.iam.InstanceProfile(
         f"{name}-profile",
-        name=name,
+        name=known,
         role=role.name,
         tags=cloud_machines.tags(plan, name),
         opts=opts,

@@ -17,12 +17,10 @@ from components.machines.cloud import Keys
 from components.ssh.commands import Machine
 from stacks.cluster import api_record, cloud_machines, clouds, firewall
 from stacks.cluster.plan import Node, Plan
-from stacks.providers.aws import bastions
+from stacks.providers.aws import bastions, regions
 from stacks.providers.cloud import bastion_name
 
 _BASTION_DISK_GIB = 10
-# What SSM's agent needs (AWS Systems Manager user guide, "Instance permissions").
-_SSM = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
 _DEVICE = "/dev/sdf"  # asked for; on Nitro machines the disk is found by its volume's ID
 
 
@@ -184,7 +182,7 @@ class Aws(ComponentResource):
                 bastions.image(self._plan.spec), cloud_machines.bastion_arch(self._plan)
             ),
             # Nothing: it is the machine that the internet reaches.
-            profile=account(self._plan, what, (_SSM,), opts=self._own) if tunnel else None,
+            profile=self._agent(what) if tunnel else None,
             user_data=self._keys.user_data(what, ssm=tunnel),
         )
         opts = ResourceOptions(
@@ -195,6 +193,10 @@ class Aws(ComponentResource):
         public = None if tunnel else self._public_address(name, instance)
         self._ground.append(public or instance)
         return self._keys.jump(self._plan, public.public_ip if public else None)
+
+    def _agent(self, whose: str) -> aws.iam.InstanceProfile:
+        may = (regions.ssm_policy(self._said.region),)
+        return account(self._plan, whose, may, opts=self._own)
 
     def _public_address(self, name: str, instance: aws.ec2.Instance) -> aws.ec2.Eip:
         return aws.ec2.Eip(

@@ -6,12 +6,12 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from ipaddress import IPv4Network
 
-from stacks.config.clouds import AwsSpec
+from stacks.config.clouds import DEFAULT_IMAGE, AwsSpec
 from stacks.config.fields import Role
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.providers import cloud
-from stacks.providers.aws import bastions
+from stacks.providers.aws import bastions, regions
 from stacks.providers.places import Place
 
 _MASKS = (16, 28)  # of a VPC and of its subnets (Amazon VPC user guide, "Subnet CIDR blocks")
@@ -29,6 +29,8 @@ def problems(spec: Spec, _places: Sequence[Place]) -> Iterator[Problem]:
     """What is wrong in its section, and with settings that are for other providers."""
     yield from cloud.idle(spec)
     if spec.machines.aws is not None:
+        yield from _name(spec)
+        yield from _region(spec.machines.aws)
         yield from _images(spec, spec.machines.aws)
         yield from _ids(spec.machines.aws)
         yield from _subnets(spec.machines.aws)
@@ -46,11 +48,33 @@ def unfit(type_: str, roles: Collection[Role]) -> str:
     return cloud.too_little(roles) if found["size"] in _LITTLE else ""
 
 
+def _name(spec: Spec) -> Iterator[Problem]:
+    """Security groups are called `<cluster>-...`, and load balancers too."""
+    for begins, of in (("sg-", "security groups"), ("internal-", "load balancers")):
+        if f"{spec.cluster.name}-".startswith(begins):
+            text = f"{spec.cluster.name} begins names of {of}, and AWS takes none that begins with"
+            yield Problem("cluster.name", f"{text} {begins}; choose another name")
+
+
+def _region(aws: AwsSpec) -> Iterator[Problem]:
+    """Owners of images have other numbers in partitions of their own."""
+    if regions.partition(aws.region) == "aws":
+        return
+    said = {"image": aws.image == DEFAULT_IMAGE}
+    said["bastionImage"] = aws.access == "tunnel" and aws.bastion_image is None
+    for key, usual in said.items():
+        if usual:
+            text = f"is missing: in {aws.region} the usual owner of images has none; name one there"
+            yield Problem(f"machines.aws.{key}", text)
+
+
 def _images(spec: Spec, aws: AwsSpec) -> Iterator[Problem]:
     image = aws.image
     for key, name in (("image", image), ("bastionImage", aws.bastion_image)):
-        if name and not name.startswith("ami-") and not re.match(
-            r"([0-9]{12}|amazon|self|aws-marketplace)/", name
+        if (
+            name
+            and not name.startswith("ami-")
+            and not re.match(r"([0-9]{12}|amazon|self|aws-marketplace)/", name)
         ):
             text = f"{name} names no owner of images; write 12 digits, amazon or self before '/'"
             yield Problem(f"machines.aws.{key}", text)

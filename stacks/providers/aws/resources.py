@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from stacks.config.clouds import AwsSpec
 from stacks.providers import cloud
+from stacks.providers.aws import regions
 from stacks.providers.site import Machine, Part, Site, dns_zone, word
 
 
@@ -84,8 +85,7 @@ def _bastion(said: AwsSpec, vpc: object, tags: object) -> Iterator[Part]:
     name = cloud.bastion_name(said)
     yield name, "bastion", (vpc, said.bastion_machine_type, tags)
     if said.access == "tunnel":
-        arn = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
-        yield from _account(name, (arn,), tags)
+        yield from _account(name, (regions.ssm_policy(said.region),), tags)
     else:
         yield f"{name}-address", "bastion", tags
 

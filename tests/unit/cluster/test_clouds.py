@@ -20,7 +20,17 @@ from stacks.phases.master import of_master
 from stacks.phases.node import of_node
 from stacks.providers.registry import CLOUDS
 from stacks.render import approver, kubelet
-from tests.unit.configs import GONE, adopted, aws, behind_tunnel, gcp, lab, planned, problems
+from tests.unit.configs import (
+    GONE,
+    adopted,
+    aws,
+    behind_tunnel,
+    gcp,
+    lab,
+    of_region,
+    planned,
+    problems,
+)
 
 A, B, C = (f"europe-west3-{zone}" for zone in "abc")
 
@@ -195,6 +205,7 @@ GCP_PROBLEMS = [
     ({"machines.gcp.tunnelPort": 20023}, {"machines.gcp.tunnelPort": "is for access tunnel, and access is bastion"}),
     ({"machines.gcp.tunnelPort": 443}, {"machines.gcp.tunnelPort": "1024"}),
     ({**behind_tunnel("gcp"), "machines.gcp.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"}, {"machines.gcp.apiFrom": "nobody would reach the external load balancer"}),
+    *(({"machines.gcp.labels": {key: "a"}}, {"machines.gcp.labels": "begins with a letter"}) for key in ("", "1a", "_a", "-a")),
     ({"machines.gcp.sshFrom": ["203.0.113.1/24"]}, {"machines.gcp.sshFrom[0]": "has host bits set"}),
     ({"machines.gcp.cidr": "10.20.0.0/33"}, {"machines.gcp.cidr": "is not an IPv4 network"}),
     ({"machines.gcp.cidr": "10.244.0.0/20"}, {"machines.gcp.cidr": "overlaps cluster.podCidr"}),
@@ -241,6 +252,10 @@ AWS_PROBLEMS = [
     ({"machines/aws/subnets/eu-central-1a/publicCidr": GONE}, {"machines.aws.subnets.eu-central-1a.publicCidr": "are in a public subnet"}),
     ({"machines/aws/subnets/eu-central-1a/id": "subnet-0123456789abcdef0"}, {"machines.aws.subnets.eu-central-1a.id": "stands without machines.aws.vpcId"}),
     ({"machines.aws.vpcId": "vpc-0123456789abcdef0"}, {f"machines.aws.subnets.eu-central-1{zone}.id": "is missing; vpcId is given" for zone in "abc"}),
+    *(({"cluster.name": name}, {"cluster.name": f"AWS takes none that begins with {begins}"}) for name, begins in (
+        ("internal", "internal-"), ("internal-a", "internal-"), ("sg", "sg-"), ("sg-1", "sg-"))),
+    *(({"machines.aws.labels": {key: "a"}}, {"machines.aws.labels": "begins with a letter"}) for key in ("", "1a", "_a", "-a")),
+    ({"machines.aws.labels": {f"a{number}": "" for number in range(41)}}, {"machines.aws.labels": "are 41, and a cloud takes 40"}),
     ({"machines.aws.image": "debian/debian-12"}, {"machines.aws.image": "names no owner of images"}),
     ({**behind_tunnel("aws"), "machines.aws.bastionImage": "canonical/ubuntu"}, {"machines.aws.bastionImage": "names no owner of images"}),
     ({"machines.aws.access": "public", "machines.aws.bastionImage": "amazon/al2023-ami-2023"}, {"machines.aws.bastionImage": "is for a bastion, which access public has not"}),
@@ -271,6 +286,16 @@ def test_a_bad_config_for_aws_is_refused(
     edits: dict[str, object], expected: dict[str, str]
 ) -> None:
     assert_problems(problems(aws(edits)), expected)
+
+
+@pytest.mark.parametrize("region", ["cn-north-1", "us-gov-west-1"])
+def test_images_of_partitions_are_named_for_their_owners_have_other_numbers(region: str) -> None:
+    """An owner's number of the public regions finds nothing there, an hour into the first update."""
+    tunnel = behind_tunnel("aws")
+    assert_problems(problems(aws(of_region(region))), {"machines.aws.image": "has none; name one there"})  # fmt: skip
+    own: dict[str, object] = {"machines.aws.image": "self/mine"}
+    assert_problems(problems(aws(of_region(region, **own, **tunnel))), {"machines.aws.bastionImage": "name one there"})  # fmt: skip
+    planned(aws(of_region(region, **own)))
 
 
 def assert_problems(found: list[tuple[str, str]], expected: dict[str, str]) -> None:
