@@ -20,6 +20,7 @@ ROLE = re.compile(r"(projects/[a-z0-9.:-]+/|organizations/[0-9]+/)?roles/[A-Za-z
 ARN = re.compile(r"arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[A-Za-z0-9+=,.@_/-]{1,512}")
 AWS_ZONE = re.compile(r"Z[A-Z0-9]{1,31}")
 DNS_ZONE = re.compile(f"{AWS_ZONE.pattern}|{NAME.pattern}")
+ACCOUNT = re.compile(r"[0-9]{12}")
 AWS_ID = re.compile(r"(vpc|subnet)-[0-9a-f]{8,17}")
 
 
@@ -74,6 +75,11 @@ def role(text: str) -> str:
 def policy(text: str) -> str:
     """ARN of a managed IAM policy."""
     return _form(ARN, text, "ARN of a policy", "arn:aws:iam::aws:policy/NAME")
+
+
+def account(text: str) -> str:
+    """Number of an account of AWS."""
+    return _form(ACCOUNT, text, "number of an account", "123456789012")
 
 
 def aws_id(text: str) -> str:

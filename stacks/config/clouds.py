@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from stacks.config.fields import (
+    AccountId,
     AwsId,
     Cidr,
     CloudLabel,
@@ -133,6 +134,11 @@ class AwsSubnetSpec(Section):
 
 
 class AwsSpec(CloudSpec):
+    account: AccountId | None = Field(
+        None,
+        description="number of the account that everything is made in: with credentials of another "
+        "one nothing is touched; default: whichever the credentials are of",
+    )
     region: Region = Field(description="region, as eu-central-1; pools name its zones")
     cidr: Cidr = Field("10.20.0.0/16", description="range of the VPC, within which subnets lie")
     vpc_id: AwsId | None = Field(

@@ -122,6 +122,9 @@ InstanceType = Annotated[
 ServiceRole = Annotated[str, AfterValidator(cloud_values.role), _text("role", cloud_values.ROLE)]
 PolicyArn = Annotated[str, AfterValidator(cloud_values.policy), _text("ARN", cloud_values.ARN)]
 ZoneId = Annotated[str, AfterValidator(cloud_values.zone), _text("zone", cloud_values.DNS_ZONE)]
+AccountId = Annotated[
+    str, AfterValidator(cloud_values.account), _text("12 digits", cloud_values.ACCOUNT)
+]
 AwsId = Annotated[str, AfterValidator(cloud_values.aws_id), _text("ID", cloud_values.AWS_ID)]
 BucketName = Annotated[
     str, AfterValidator(object_store_values.bucket), _text("bucket", object_store_values.BUCKET)

@@ -81,7 +81,7 @@ def _gcp(dice: Dice) -> dict[str, object]:
 
 
 def _aws(dice: Dice) -> dict[str, object]:
-    chosen = ("region", *_WAY_IN, "bastionImage", "cidr", "vpcId", "subnets")
+    chosen = ("account", "region", *_WAY_IN, "bastionImage", "cidr", "vpcId", "subnets")
     own = draws.section(dice, AwsSpec, without=(*chosen, *_CHOSEN))
     own |= {"region": _REGIONS["aws"], **_way_in(dice), "cidr": "10.92.0.0/16"}
     own |= _common(dice)
@@ -101,6 +101,8 @@ def _aws(dice: Dice) -> dict[str, object]:
     }
     if dice.chance(10):
         own["image"] = "self/mine"
+    if dice.chance(10):
+        own["account"] = "123456789012"
     if dice.chance(10):
         own["machineType"] = "m6i.large"
     return own

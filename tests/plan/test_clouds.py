@@ -478,3 +478,14 @@ def test_roles_are_of_one_region_and_policies_of_its_partition(
     assert "arn:aws:" not in str([plain(dict(r.inputs)) for r in account]) or partition == "aws"
     (policy,) = (r.text("policyArn") for r in account if "policyArn" in r.inputs)
     assert policy.startswith(f"arn:{partition}:iam::aws:policy/")
+
+
+def test_credentials_of_another_account_or_project_make_nothing(stacks: Stacks) -> None:
+    """The provider itself compares, at its first call: every resource and every question goes by it."""
+    account = "123456789012"
+    _, run = stacks.settled(aws({"machines.aws.account": account}))
+    (provider,) = (r for r in run.custom if r.type == "pulumi:providers:aws")
+    assert account in str(plain(provider.inputs["allowedAccountIds"]))
+    _, run = stacks.settled(gcp())
+    (google,) = (r for r in run.custom if r.type == "pulumi:providers:gcp")
+    assert plain(google.inputs["project"]) == "my-project"

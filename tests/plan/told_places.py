@@ -87,7 +87,7 @@ def _is_of_no_node(rest: str) -> bool:
 
 # Of a cloud, what is of no new machine: type, end of the name, and the group that the line names. The first that fits.
 _OF_CLOUD = (
-    (r"pulumi:providers:", r"", "provider"),
+    (r"pulumi:providers:", r"", "account"),
     (
         r"(aws:vpc/securityGroup\w*Rule|aws:ec2/securityGroup|gcp:compute/firewall):",
         r"",
@@ -158,7 +158,7 @@ class Places:
         node, part = self._split(rest)
         if node:
             return self._of_node(node, part, change)
-        if self.born and resource.type.startswith("pulumi:providers:"):
+        if resource.type.startswith("pulumi:providers:") and not is_cloud(resource.type):
             return "ground", ""  # the engine's own
         if self.born and (rest in _AT_BIRTH or _is_of_no_node(rest)):
             return "ground", ""

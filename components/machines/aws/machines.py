@@ -41,7 +41,11 @@ class Aws(ComponentResource):
             raise ValueError(msg)
         self._name, self._plan, self._said = name, plan, said
         provider = aws.Provider(
-            f"{name}-aws", region=said.region, opts=ResourceOptions(parent=self)
+            f"{name}-aws",
+            region=said.region,
+            # Credentials of another account end the first call, before anything is made.
+            allowed_account_ids=[said.account] if said.account else None,
+            opts=ResourceOptions(parent=self),
         )
         self._own = ResourceOptions(parent=self, provider=provider)
         self._asked = InvokeOptions(parent=self, provider=provider)

@@ -24,6 +24,7 @@ MAKER = NAME
 PLACE = f"on {NAME}"
 FIXED: Mapping[str, str] = {
     "access": "machines that are there have a public address, or have none",
+    "account": "everything that the stack has made is in it",
     "region": "machines and their addresses are of it",
     "cidr": "machines have their addresses of it",
     "vpcId": "machines are made in it",

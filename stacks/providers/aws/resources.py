@@ -25,6 +25,7 @@ def resources(site: Site) -> Iterator[Part]:
 def _around(site: Site, said: AwsSpec) -> Iterator[Part]:
     tags, vpc = tuple(said.labels.items()), said.vpc_id or ("made", said.cidr)
     zones = cloud.zones(site.spec, said.subnets)
+    yield "aws", "account", said.account
     if said.vpc_id is None:
         yield from _network(said, zones, tags)
     bastion = ("bastion",) if said.access != "public" else ()

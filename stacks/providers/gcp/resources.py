@@ -24,6 +24,7 @@ def resources(site: Site) -> Iterator[Part]:
 def _around(site: Site, said: GcpSpec) -> Iterator[Part]:
     network, subnet = said.network or "made", said.subnetwork or ("made", said.cidr)
     labels = tuple(said.labels.items())
+    yield "gcp", "account", ()
     if said.network is None:
         yield "network", "network", ()
     if said.subnetwork is None:

@@ -256,6 +256,7 @@ AWS_PROBLEMS = [
         ("internal", "internal-"), ("internal-a", "internal-"), ("sg", "sg-"), ("sg-1", "sg-"))),
     *(({"machines.aws.labels": {key: "a"}}, {"machines.aws.labels": "begins with a letter"}) for key in ("", "1a", "_a", "-a")),
     ({"machines.aws.labels": {f"a{number}": "" for number in range(41)}}, {"machines.aws.labels": "are 41, and a cloud takes 40"}),
+    ({"machines.aws.account": "1234"}, {"machines.aws.account": "is not a valid number of an account"}),
     ({"machines.aws.image": "debian/debian-12"}, {"machines.aws.image": "names no owner of images"}),
     ({**behind_tunnel("aws"), "machines.aws.bastionImage": "canonical/ubuntu"}, {"machines.aws.bastionImage": "names no owner of images"}),
     ({"machines.aws.access": "public", "machines.aws.bastionImage": "amazon/al2023-ami-2023"}, {"machines.aws.bastionImage": "is for a bastion, which access public has not"}),
@@ -405,6 +406,12 @@ def test_what_machines_are_made_in_is_fixed(edits: dict[str, object], path: str)
     assert path in refused(
         planned(gcp()), planned(gcp(edits | (moved if path.endswith("region") else {})))
     )
+
+
+def test_a_stack_stays_in_its_account() -> None:
+    one, other = ({"machines.aws.account": number * 12} for number in "12")
+    assert "machines.aws.account" in refused(planned(aws(one)), planned(aws(other)))
+    verdict(planned(aws()), planned(aws(one)))
 
 
 @pytest.mark.parametrize(("config", "provider"), [(gcp, "gcp"), (aws, "aws")])
