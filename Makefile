@@ -77,6 +77,9 @@ cis: engine ## the CIS benchmark's controls on the machines of STACK (dev); FORM
 tunnel: python ## hold the tunnel to the bastion of STACK, for machines of clouds with access: tunnel; until Ctrl-C
 	@$(PY) -m operations.tunnel $(S)
 
+api: engine ## hold a way to the API of STACK, for machines of clouds; the kubeconfig of `make outputs` goes by it; until Ctrl-C
+	@$(PY) -m operations.api $(S)
+
 ##@ Back up, restore, maintain
 
 backup: engine ## a verified snapshot of etcd of STACK (dev), brought to .local/backups, or TO=folder; SNAPSHOT=store:latest fetches one, LIST=1 lists

@@ -19,8 +19,10 @@ from cryptography.fernet import InvalidToken
 
 from operations.engine import sealing
 from operations.engine.engine import Engine, StackError
+from stacks.providers.cloud import LOCAL
 
 FOLDER = Path(".local/outputs")
+_LEADS_HERE = f"https://{LOCAL}:"
 _KEY = "KUBE_HA_SEAL_KEY"
 _SEALED_FOR_S = 24 * 3600
 
@@ -42,6 +44,9 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"ERROR {error}\n")
         return 1
     print("\n".join(str(path) for path in written))
+    if any(path.name == "kubeconfig" and _LEADS_HERE in path.read_text() for path in written):
+        text = f"make api STACK={given.stack}` in another terminal, and leave it running"
+        sys.stderr.write(f"the API has inner addresses; kubectl reaches it by `{text}\n")
     return 0
 
 

@@ -145,12 +145,12 @@ def _json(text: str) -> object:
 
 def _run(command: tuple[str, ...]) -> int:
     """Run it to its end, which is ours too: a tunnel that is left over would keep the port."""
-    with _ending(subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)) as it:
+    with ending(subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)) as it:
         return it.wait()
 
 
 @contextmanager
-def _ending(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+def ending(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
     """End the process, and those that it started, at the end.
 
     A session of its own makes them a group: `aws` ends by itself without its plugin.

@@ -98,6 +98,8 @@ def _access(spec: Spec) -> Iterator[Problem]:
 
 
 def _way_in(cloud: CloudSpec, where: str) -> Iterator[Problem]:
+    if cloud.access == "tunnel" and cloud.api_port == cloud.tunnel_port:
+        yield Problem(f"{where}.apiPort", "is tunnelPort too; take another one")
     if cloud.access != "tunnel":
         if not cloud.ssh_from:
             text = "is empty; name the networks that you and the CI system come from"

@@ -91,6 +91,9 @@ def _of_ssh(plan: Plan) -> Iterator[Rule]:
 def _of_clients(plan: Plan) -> Iterator[Rule]:
     """From networks outside: of the API, and of Services by node ports."""
     cloud, outside = cloud_machines.of_plan(plan), _node_ports(plan.spec)
+    if cloud.access != "public":
+        # For people: a port of their computer that leads on from there.
+        yield Rule(name="api-bastion", protocol="tcp", ports=_API, to="master", groups=("bastion",))
     if clients := api_clients(cloud):
         yield Rule(name="api-clients", protocol="tcp", ports=_API, to="master", ranges=clients)
     kinds: tuple[Literal["tcp", "udp"], ...] = ("tcp", "udp")

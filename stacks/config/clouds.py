@@ -24,6 +24,7 @@ from stacks.config.fields import (
 
 DiskGib = Annotated[int, Field(ge=10, le=16000)]
 DEFAULT_TUNNEL_PORT = 20022
+DEFAULT_API_PORT = 26443
 # By Debian.
 DEFAULT_IMAGE = "136693071363/debian-12"
 # By Canonical; the agent of SSM is part of it, as a snap.
@@ -44,6 +45,12 @@ class CloudSpec(Section):
         ge=1024,
         le=65535,
         description="with access tunnel: port of 127.0.0.1 at which `make tunnel` listens",
+    )
+    api_port: int = Field(
+        DEFAULT_API_PORT,
+        ge=1024,
+        le=65535,
+        description="port of 127.0.0.1 at which `make api` listens, by which the kubeconfig goes",
     )
     bastion_machine_type: InstanceType | None = Field(
         None,

@@ -11,6 +11,7 @@ from stacks.config.fields import Role
 from stacks.config.machines import MachinesSpec
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
+from stacks.providers.site import Balancer, Group
 
 USER = "ops"  # made by cloud-init; may sudo
 DATA = "/var/lib/kube-ha"  # where the disk of machines with etcd is mounted
@@ -79,6 +80,17 @@ def bastion_name(cloud: CloudSpec) -> str:
 def api_clients(cloud: CloudSpec) -> tuple[str, ...]:
     """Networks outside from which the API is let in."""
     return cloud.api_from or cloud.ssh_from
+
+
+def balancer_clients(cloud: CloudSpec, kind: Balancer) -> tuple[Group, ...]:
+    """Of machines, who may come to a load balancer that has a group of its own.
+
+    An internal one is reached from its network alone: one of the masters asks it before the API's
+    name leads there, and people come by the bastion.
+    """
+    if kind != "internal":
+        return ()
+    return ("node",) if cloud.access == "public" else ("bastion", "node")
 
 
 def zones(spec: Spec, known: Collection[str] | None) -> tuple[str, ...]:

@@ -125,6 +125,7 @@ _CHOSEN = (
     "imageArm64",
     "machineType",
     "bastionMachineType",
+    "apiPort",
     "apiLoadBalancer",
     "fewZones",
     "labels",

@@ -140,6 +140,7 @@ EDITS: list[tuple[Config, Edits, Edits, list[str]]] = [
     (aws, {"machines.aws.apiLoadBalancer": "none"}, {"machines.aws.apiLoadBalancer": "internal"},
      ["+ prod-api-internal", "+ prod-api-internal-listener", "+ prod-api-internal-targets", "+ prod-balancer-doors",
       "+ prod-balancer-out", "+ prod-balancer-from-203-0-113-0-24", "+ prod-api-from-balancer",
+      "+ prod-balancer-from-node", "+ prod-balancer-from-bastion",
       *(f"+ prod-master-{number}-balanced-internal" for number in (1, 2, 3)), *GATE]),
 ]  # fmt: skip
 

@@ -8,10 +8,10 @@ import pulumi_aws as aws
 from pulumi import Resource, ResourceOptions
 
 from components.machines.aws.network import Network
-from stacks.cluster import api_record, cloud_machines, firewall
+from stacks.cluster import cloud_machines, firewall
 from stacks.cluster.plan import Plan
 from stacks.config.ports import API_PORT
-from stacks.providers.cloud import api_clients
+from stacks.providers.cloud import api_clients, balancer_clients
 from stacks.providers.site import Group, Rule, word
 
 _GROUPS: tuple[Group, ...] = ("machine", "control", "etcd", "master", "node")
@@ -38,13 +38,12 @@ class Doors:
         cloud = cloud_machines.of_plan(self._plan)
         for text in api_clients(cloud):
             self._ingress(f"balancer-from-{word(text)}", group, API_PORT, cidr_ipv4=text)
-        if api_record.zone(self._plan.spec) is not None and self._plan.balancer == "internal":
-            # One of them asks whether it serves, before the API's name leads there.
+        for inner in balancer_clients(cloud, self._plan.balancer):
             self._ingress(
-                "balancer-from-masters",
+                f"balancer-from-{inner}",
                 group,
                 API_PORT,
-                referenced_security_group_id=self.groups["master"].id,
+                referenced_security_group_id=self.groups[inner].id,
             )
         self._ingress(
             "api-from-balancer",

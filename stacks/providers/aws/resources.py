@@ -115,8 +115,8 @@ def _balancer(site: Site, said: AwsSpec, vpc: object, tags: object) -> Iterator[
     yield "api-from-balancer", "firewall", (vpc, tags)
     for text in cloud.api_clients(said):
         yield f"balancer-from-{word(text)}", "firewall", (vpc, tags)
-    if site.dns_zone is not None and kind == "internal":
-        yield "balancer-from-masters", "firewall", (vpc, tags)
+    for group in cloud.balancer_clients(said, kind):
+        yield f"balancer-from-{group}", "firewall", (vpc, tags)
 
 
 def _machine(site: Site, said: AwsSpec, machine: Machine) -> Iterator[Part]:

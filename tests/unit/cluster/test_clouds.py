@@ -94,6 +94,7 @@ def test_who_may_reach_whom() -> None:
         HEALTH_CHECKS,
         "etcd tcp (2379, 2380) <- etcd+master",
         "master tcp (6443, 6443) <- node",
+        "master tcp (6443, 6443) <- bastion",
         "master tcp (6443, 6443) <- 203.0.113.0/24",
         "node tcp (10250, 10250) <- master",
         "node tcp (30000, 32767) <- node",

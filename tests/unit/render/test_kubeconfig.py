@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import base64
 
+import pytest
 import yaml
 
+from stacks.cluster import clouds
+from stacks.cluster.certificates import api_names
 from stacks.cluster.plan import Plan
 from stacks.render.kubeconfig import admin
+from tests.unit.configs import aws, behind_tunnel, gcp, planned
 from tests.unit.render.examples import adopted, lab
 
 
@@ -48,3 +52,25 @@ def test_certificates_and_key_are_whole() -> None:
     assert base64.b64decode(user["client-key-data"]) == b"key\n"
     for each in parsed["clusters"]:
         assert base64.b64decode(each["cluster"]["certificate-authority-data"]) == b"ca\npem\n"
+
+
+@pytest.mark.parametrize("config", [gcp, aws])
+@pytest.mark.parametrize("masters", [1, 3])
+def test_in_a_cloud_the_current_way_works_from_where_people_are(config: type, masters: int) -> None:
+    """Machines there have inner addresses: a port of this computer leads to them."""
+    name = config.__name__
+    for edits in ({}, behind_tunnel(name), {f"machines.{name}.access": "public"}):
+        edits = {**edits, "pools.master.count": masters, f"machines.{name}.apiPort": 20443}
+        plan = planned(config(edits))
+        current, contexts = _contexts(plan)
+        assert contexts[current] == "https://127.0.0.1:20443"
+        named = planned(config({**edits, "cluster.endpoint": "api.example.com"}))
+        current, others = _contexts(named)
+        assert others[current] == "https://api.example.com:6443"
+        assert "https://127.0.0.1:20443" in others.values()
+        # Each way is one that the API servers have a certificate for, and the load balancer is among them.
+        for url in contexts.values():
+            host = url.removeprefix("https://").partition(":")[0]
+            assert any(host in api_names(plan, node) for node in plan.masters), url
+        inner = {f"https://{one}:6443" for one in clouds.balancer_addresses(plan.spec)}
+        assert (inner <= {*contexts.values()}) == (masters > 1)

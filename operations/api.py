@@ -1,0 +1,130 @@
+"""`python -m operations.api STACK`: a way to the API from this computer, until Ctrl-C.
+
+For machines of clouds, whose API has inner addresses: 127.0.0.1:apiPort leads over SSH, through the
+bastion, to the HAProxy of a master, and from there to every master. The stack's kubeconfig goes
+that way. Where that master goes, the next one is taken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from components.ssh import tunnel
+from operations.engine import stack
+from operations.engine.engine import StackError
+from operations.ssh import client
+from operations.ssh.client import Target
+from operations.tunnel import ending
+from stacks.cluster import clouds
+from stacks.config.ports import LOCAL_API_PORT
+from stacks.providers.cloud import LOCAL
+
+_PAUSE_S = 5  # before another master is asked
+_POLL_S = 0.1
+
+
+def main(arguments: list[str]) -> int:
+    """Hold the way; exit code 0 when a person ends it."""
+    parser = argparse.ArgumentParser(
+        prog="python -m operations.api",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("stack", help="name of the stack, as prod for Pulumi.prod.yaml")
+    name = parser.parse_args(arguments).stack
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        found = stack.read(name, applied=True, whole=False)
+        cloud = clouds.settings(found.plan.spec)
+        if cloud is None:
+            raise StackError(
+                f"clients reach the API of Pulumi.{name}.yaml by its own addresses\n"
+                "  do: nothing; this is for machines of a cloud (docs/install/clouds.md)"
+            )
+        masters = [node.name for node in found.plan.masters if node.name in found.targets]
+        hold({one: found.target(one) for one in masters}, cloud.api_port)
+    except StackError as error:
+        sys.stderr.write(f"ERROR {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        _say("ended")
+    return 0
+
+
+def hold(masters: dict[str, Target], port: int, *, pause_s: float = _PAUSE_S) -> None:
+    """Lead to one of them after the other, without an end.
+
+    Raises StackError where the port is taken, and where none of them could be reached at the first
+    round; later ones pass, or are said and tried again.
+    """
+    if tunnel.listens(port):
+        raise StackError(
+            f"something listens at {LOCAL}:{port} already\n  do: end it, if it is another "
+            "`make api`; else set apiPort to a free port, and run up"
+        )
+    led = False
+    while True:
+        for name, target in masters.items():
+            was, said = _lead(name, target, port)
+            led = led or was
+            _say(f"the way by {name} ended: {said}")
+            time.sleep(pause_s)
+        if not led:
+            raise StackError(
+                f"none of {', '.join(masters)} could be reached\n  do: make status, and look at "
+                "what was said above; sshFrom has to name the network that you come from"
+            )
+
+
+def _lead(name: str, target: Target, port: int) -> tuple[bool, str]:
+    """Whether connections were led, until that ended; and the SSH client's last words."""
+    with tempfile.TemporaryDirectory(prefix="kube-ha-") as folder:
+        words = client.client(target, Path(folder))
+        with (
+            (Path(folder) / "said").open("w+") as said,
+            ending(
+                subprocess.Popen(
+                    _forwarding(words, port),
+                    stdin=subprocess.DEVNULL,
+                    stdout=said,
+                    stderr=said,
+                    start_new_session=True,
+                )
+            ) as process,
+        ):
+            led = False
+            while process.poll() is None:
+                if not led and tunnel.listens(port):
+                    led = True
+                    text = "leave this running, end with Ctrl-C"
+                    _say(f"https://{LOCAL}:{port} leads to the API by {name}; {text}")
+                time.sleep(_POLL_S)
+            said.seek(0)
+            lines = client.plain(said.read()).strip().splitlines()
+    return led, lines[-1] if lines else f"exit code {process.returncode}"
+
+
+def _forwarding(words: Sequence[str], port: int) -> list[str]:
+    """The client's command, for a port in place of a session."""
+    way = f"{LOCAL}:{port}:{LOCAL}:{LOCAL_API_PORT}"
+    return [words[0], "-N", "-o", "ExitOnForwardFailure=yes", "-L", way, *words[1:]]
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} api       {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
