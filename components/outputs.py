@@ -88,7 +88,7 @@ def dns_records(plan: Plan, door: ApiDoor | None) -> list[dict[str, object]]:
         return []
     name = plan.endpoint.rpartition(":")[0]
     values: object = Output.all(*door.addresses) if door else list(plan.door_addresses)
-    return [{"name": name, "type": "A", "values": values}]
+    return [{"name": name, "type": "ALIAS" if door and door.alias else "A", "values": values}]
 
 
 def load_balancer(plan: Plan) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """`python -m operations.door`: looks from this computer at the door of clients outside.
 
-On stdin JSON: `door` (host:port), `limit_s`; `addresses` that its name may have, none where nobody
-looks, by records that the stack has `made` or the user; `ask` for /readyz there by the CA `ca`
+On stdin JSON: `door` (host:port), `limit_s`; `addresses` that its name may have, or names that have
+them, none where nobody looks, by records that the stack has `made` or the user; `ask` for /readyz there by the CA `ca`
 (PEM), `at` each of these addresses of a load balancer where its name does not lead there yet. Ends
 well once all that is asked for is so.
 """
@@ -30,7 +30,7 @@ def main() -> int:
         print(f"ERROR {host}: {trouble}")
         print(f"  do: {_record_way_out(host, wanted, made=bool(said.get('made')))}")
         return 1
-    for address in (said.get("at") or [None]) if said["ask"] else []:
+    for address in (_dialled(said.get("at"), limit_s)) if said["ask"] else []:
         where = f"{door} at {address}" if address else door
         trouble = wait(partial(ask, door, str(said["ca"]), at=address), limit_s=limit_s)
         if trouble:
@@ -39,6 +39,14 @@ def main() -> int:
             return 1
     print(f"{door} points to the API")
     return 0
+
+
+def _dialled(at: Sequence[str] | None, limit_s: float) -> Sequence[str | None]:
+    """Each address of a load balancer; None: whichever the API's own name has."""
+    if not at:
+        return [None]
+    wait(lambda: "" if addresses_of(at) else "no address yet", limit_s=limit_s)
+    return addresses_of(at) or at
 
 
 def leads_astray(host: str, wanted: Sequence[str]) -> str:
@@ -50,8 +58,20 @@ def leads_astray(host: str, wanted: Sequence[str]) -> str:
         found = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)
     except OSError as error:
         return f"no address of it is known here ({error.strerror or error})"
-    strange = sorted({str(entry[4][0]) for entry in found} - set(wanted))
+    strange = sorted({str(entry[4][0]) for entry in found} - {*addresses_of(wanted)})
     return f"points to {', '.join(strange)} too, where no client belongs" if strange else ""
+
+
+def addresses_of(known: Sequence[str]) -> list[str]:
+    """IPv4 addresses: those that are some, and those that names have now."""
+    out: list[str] = []
+    for one in known:
+        try:
+            found = socket.getaddrinfo(one, None, socket.AF_INET, socket.SOCK_STREAM)
+        except OSError:
+            continue  # a load balancer's name comes minutes after it
+        out += sorted({str(entry[4][0]) for entry in found})
+    return out
 
 
 def wait(look: Callable[[], str], *, limit_s: float) -> str:

@@ -15,9 +15,10 @@ from stacks.config.front_doors import DnsZoneSpec
 class ApiDoor:
     """Where a record leads, and what makes it."""
 
-    addresses: Sequence[Input[str]]  # IPv4; of the load balancer, or of the masters
+    addresses: Sequence[Input[str]]  # IPv4, or a name; of the load balancer, or of the masters
     parts: Sequence[Resource]  # of the load balancer: it serves nobody before they are there
     record: Callable[[Sequence[Resource]], Resource]  # makes it, once these are done
+    alias: bool = False  # the record has whatever addresses the load balancer has
 
 
 def checked(said: DnsZoneSpec, zone: str, *, domain: str, private: bool) -> str:

@@ -19,7 +19,12 @@ def refusals_of(before: Memory, plan: Plan) -> list[Refusal]:
     then = before.plan
     if then is None or not clouds.in_cloud(then.spec) or not clouds.in_cloud(plan.spec):
         return []
-    return [*_moved(then, plan), *_protected(then, plan), *_too_early(then, plan)]
+    return [
+        *_moved(then, plan),
+        *_protected(then, plan),
+        *_too_early(then, plan),
+        *_balancer_anew(then, plan),
+    ]
 
 
 def _too_early(then: Plan, plan: Plan) -> Iterator[Refusal]:
@@ -37,6 +42,23 @@ def _too_early(then: Plan, plan: Plan) -> Iterator[Refusal]:
                 "manager would find no machine for the Nodes that are there, and may delete those "
                 "that are not Ready; run up without it, then add it",
             )
+
+
+def _balancer_anew(then: Plan, plan: Plan) -> Iterator[Refusal]:
+    cloud, kind = registry.cloud(plan.spec), plan.balancer
+    if cloud is None or kind != then.balancer:
+        return
+    was, now = (cloud.balancer_stands(one.spec, kind) for one in (then, plan))
+    gone = [zone for zone in was if was[zone] != now.get(zone)]
+    if gone:
+        where = clouds.path(plan.spec)
+        text = (
+            f"the {kind} load balancer would be deleted and made anew, for it cannot leave "
+            f"{', '.join(gone)}; clients that go by it miss the API for some minutes, nodes do "
+            "not; leave a pool there, or two updates: "
+        )
+        way = f"{where}.apiLoadBalancer: none, then {kind} again with this edit"
+        yield Refusal("balancer-anew", kind, f"{where}.subnets", text + way)
 
 
 def warnings_of(before: Memory | None, plan: Plan) -> list[Problem]:

@@ -123,6 +123,9 @@ class Cloud(Provider, Protocol):
     def is_dns_zone(self, text: str) -> bool:
         """Whether a zone that is there can be called so."""
 
+    def balancer_stands(self, spec: Spec, kind: Balancer) -> Mapping[str, object]:
+        """Where a load balancer is, by zone: one that goes, or differs, makes it anew."""
+
     def resources(self, site: Site) -> Iterable[Part]:
         """What there is of a cluster: not what the cloud is sent, but what comes and goes."""
 

@@ -49,7 +49,8 @@ def _set(ask: Ask, call: str, of: str, arn: str, **values: object) -> None:
 
 def _balancer(ask: Ask, given: Given) -> Made:
     cross, tags = given.pop("enableCrossZoneLoadBalancing"), tags_of(given)
-    mappings = [arguments(one, privateIpv4Address="PrivateIPv4Address") for one in given.pop("subnetMappings")]  # fmt: skip
+    listed = given.pop("subnetMappings", None)
+    mappings = listed and [arguments(one, privateIpv4Address="PrivateIPv4Address") for one in listed]  # fmt: skip
     scheme = "internal" if given.pop("internal") else "internet-facing"
     rest = {"SubnetMappings": mappings, "Scheme": scheme, "Tags": tags, **arguments(given, loadBalancerType="Type")}  # fmt: skip
     (made,) = ask("elbv2", "create_load_balancer", **rest)["LoadBalancers"]

@@ -37,6 +37,7 @@ _REPLACING = {
     "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": {"securityGroupId"},
     "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": {"securityGroupId"},
     "aws:lb/loadBalancer:LoadBalancer": {"name", "internal", "loadBalancerType"},
+    "aws:lb/listener:Listener": {"loadBalancerArn"},
     "aws:lb/targetGroup:TargetGroup": {"name", "port", "protocol", "targetType", "vpcId"},
     "gcp:dns/recordSet:RecordSet": {"name", "managedZone", "project"},
     "gcp:dns/managedZone:ManagedZone": {"name", "dnsName", "visibility"},
@@ -54,8 +55,17 @@ def is_cloud(kind: str) -> bool:
 def difference(kind: str, old: Properties, new: Properties) -> Difference:
     """What the provider says about the inputs of the last success and the wanted ones."""
     changes = differences(old, new)
-    replacing = _REPLACING.get(kind, set())
+    replacing = _REPLACING.get(kind, set()) | _leaving(kind, old, new)
     return Difference(changes, frozenset(path for path in changes if top(path) in replacing))
+
+
+def _leaving(kind: str, old: Properties, new: Properties) -> set[str]:
+    """A network load balancer takes a subnet more in place, and leaves or changes none (customizeDiffLoadBalancerNLB)."""
+    if kind != "aws:lb/loadBalancer:LoadBalancer":
+        return set()
+    keys = ("subnetMappings", "subnets")
+    was, now = ([one for key in keys for one in plain(of.get(key)) or []] for of in (old, new))  # type: ignore[union-attr]
+    return {*keys} if [one for one in was if one not in now] else set()
 
 
 def _address(mark: str) -> str:
@@ -337,8 +347,8 @@ def _aws_balancer(given: Given) -> Iterator[str]:
     if bool(given.get("subnets")) == bool(given.get("subnetMappings")):
         yield "one of subnets and subnetMappings"
     for mapping in _list(given, "subnetMappings"):
-        if bool(mapping.get("allocationId")) == bool(mapping.get("privateIpv4Address")):
-            yield "an address of kube-ha for external ones, an inner address for internal ones"
+        if mapping.get("allocationId"):
+            yield "an Elastic IP, of which an account has five at first"
         if bool(mapping.get("privateIpv4Address")) != bool(given.get("internal")):
             yield "inner addresses are for internal load balancers"
     if given.get("loadBalancerType") != "network":

@@ -38,6 +38,7 @@ class Resource:
     deleted_with: str  # URN
     retained: bool  # deleting it runs nothing
     protected: bool  # deleting it is refused
+    delete_before_replace: bool  # it goes before another one takes its place
     ignores: frozenset[str]
     secret_outputs: frozenset[str]
     trigger: Value
@@ -108,6 +109,7 @@ def wanted_of(urn: str, request: resource_pb2.RegisterResourceRequest) -> Resour
         id="",
         dependencies=frozenset((*request.dependencies, *by_property)),
         deleted_with=request.deletedWith,
+        delete_before_replace=request.deleteBeforeReplace,
         retained=request.retainOnDelete,
         protected=request.protect,
         # The engine takes ["stdin"] for stdin.

@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
+from stacks.edits import memory, transition
 from tests.plan.clouds import is_cloud
 from tests.plan.graph import Graph
 from tests.plan.settled import Stacks
-from tests.unit.configs import aws, behind_tunnel, gcp
+from tests.plan.told_pairs import Pair, told
+from tests.unit.configs import GONE, aws, behind_tunnel, gcp, planned
 from toolchain.values import plain
 
 EXTERNAL = {"machines.aws.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"}
@@ -58,3 +60,31 @@ def test_what_hangs_on_a_machine_goes_with_it_and_asks_nothing_of_a_dead_one(
     ]
     assert len({one.name for one, _ in hangs}) == 3, "one of each master"
     assert [one.name for one, urn in hangs if one.deleted_with != urn] == []
+
+
+@pytest.mark.parametrize("kind", ["internal", "external"])
+def test_a_balancer_on_aws_that_leaves_a_zone_is_deleted_before_it_is_made_anew(
+    stacks: Stacks, kind: str
+) -> None:
+    """Its name, and its inner addresses, can be taken once."""
+    start = {"machines.aws.apiLoadBalancer": kind, "cluster.endpoint": "api.example.com", "frontDoors.dns": "none"}  # fmt: skip
+    start |= {"pools.master.count": 1, "pools.worker.count": 3, "machines.aws.deletionProtection": False}  # fmt: skip
+    start |= {"pools.worker.zones": ["eu-central-1a", "eu-central-1b"], "nodes.worker-3.zone": "eu-central-1c"}  # fmt: skip
+    start |= {"pools.master.zones": ["eu-central-1a"]}
+    edit = {**start, "pools.worker.count": 2, "nodes.worker-3.zone": GONE}
+    before, after = planned(aws(start)), planned(aws(edit))
+    with pytest.raises(transition.TransitionError) as refused:
+        transition.check(memory.read(memory.of(before)), after)
+    ((path, text),) = refused.value.problems
+    assert path == "machines.aws.subnets"
+    assert "cannot leave eu-central-1c" in text
+    allowed = {**edit, "allow": [f"balancer-anew/{kind}"]}
+    found = told(stacks, Pair(kind, aws(start), aws(allowed)))
+    assert found.findings() == []
+    order = [str(change) for change in found.run.changes]
+    assert f"! prod-api-{kind}" in order
+    (anew,) = (one for one in found.run.custom if one.name == f"prod-api-{kind}")
+    assert anew.delete_before_replace
+    # One zone more is taken in place.
+    more = planned(aws({**start, "nodes.worker-3.zone": "eu-central-1b"}))
+    transition.check(memory.read(memory.of(more)), before)

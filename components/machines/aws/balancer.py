@@ -23,7 +23,7 @@ class Balancer:
     ) -> None:
         self.address: Input[str] | None = None
         self.balancer: aws.lb.LoadBalancer | None = None
-        self.addresses: list[Input[str]] = []  # IPv4, one in each zone
+        self.addresses: list[Input[str]] = []  # IPv4, one in each zone; of an external one its name
         self.parts: list[Resource] = []  # all there before it serves
         self._plan, self._opts, self._name = plan, opts, plan.spec.cluster.name
         self._targets: aws.lb.TargetGroup | None = None
@@ -31,19 +31,26 @@ class Balancer:
             return
         name = short_name(self._name, plan.balancer[:3], limit=32)
         self._targets = self._target_group(name, network)
+        zones = clouds.zones(plan.spec)
         external = plan.balancer == "external"
-        mappings = self._external(network) if external else self._internal(network)
         self.balancer = balancer = aws.lb.LoadBalancer(
             f"{self._name}-api-{plan.balancer}",
             name=name,
             load_balancer_type="network",
             internal=not external,
             security_groups=[doors.balancer().id],
-            subnet_mappings=mappings,
+            # AWS gives an external one its addresses, for as long as it lives: they count as no
+            # Elastic IPs, of which an account has five at first.
+            subnets=[network.public[zone] for zone in zones] if external else None,
+            subnet_mappings=None if external else self._mappings(network),
             enable_cross_zone_load_balancing=True,
             tags=cloud_machines.tags(plan, name),
             # AWS makes no public one in a VPC without an internet gateway; and takes it down first.
-            opts=ResourceOptions.merge(opts, ResourceOptions(depends_on=list(network.ways))),
+            # One that loses a zone is made anew, and its name and inner addresses can be taken once.
+            opts=ResourceOptions.merge(
+                opts,
+                ResourceOptions(depends_on=list(network.ways), delete_before_replace=True),
+            ),
         )
         listener = aws.lb.Listener(
             f"{self._name}-api-{plan.balancer}-listener",
@@ -59,8 +66,7 @@ class Balancer:
         )
         self.parts.append(listener)
         inner = clouds.balancer_addresses(plan.spec)
-        if not external:
-            self.addresses += inner
+        self.addresses += [balancer.dns_name] if external else inner
         self.address = balancer.dns_name if external else Output.from_input(inner[0])
 
     def add(self, node: Node) -> None:
@@ -102,7 +108,7 @@ class Balancer:
             opts=self._opts,
         )
 
-    def _internal(self, network: Network) -> list[aws.lb.LoadBalancerSubnetMappingArgs]:
+    def _mappings(self, network: Network) -> list[aws.lb.LoadBalancerSubnetMappingArgs]:
         zones, addresses = clouds.zones(self._plan.spec), clouds.balancer_addresses(self._plan.spec)
         return [
             aws.lb.LoadBalancerSubnetMappingArgs(
@@ -110,21 +116,3 @@ class Balancer:
             )
             for zone, address in zip(zones, addresses, strict=True)
         ]
-
-    def _external(self, network: Network) -> list[aws.lb.LoadBalancerSubnetMappingArgs]:
-        out = []
-        for zone in clouds.zones(self._plan.spec):
-            name = f"{self._name}-api-{zone}"
-            address = aws.ec2.Eip(
-                f"{name}-address",
-                domain="vpc",
-                tags=cloud_machines.tags(self._plan, name),
-                opts=self._opts,
-            )
-            self.addresses.append(address.public_ip)
-            out.append(
-                aws.lb.LoadBalancerSubnetMappingArgs(
-                    subnet_id=network.public[zone], allocation_id=address.allocation_id
-                )
-            )
-        return out

@@ -84,6 +84,7 @@ class Aws(ComponentResource):
             addresses=addresses,
             parts=self._balancer.parts,
             record=lambda after: record.make(addresses, self._balancer.balancer, after),
+            alias=self._plan.balancer == "external",
         )
 
     def machine(self, node: Node, after: Resource | None) -> Machine:

@@ -124,6 +124,17 @@ def machine_id(_spec: Spec, zone: str | None, instance: str) -> str:
     return f"aws:///{zone}/{instance}"
 
 
+def balancer_stands(spec: Spec, kind: Balancer) -> Mapping[str, object]:
+    """AWS adds a subnet to one, and takes none from it."""
+    found = spec.machines.aws
+    if found is None or kind == "none":
+        return {}
+    named = {zone: found.subnets[zone] for zone in cloud.zones(spec, found.subnets)}
+    if kind == "external":
+        return {zone: (one.public_id, one.public_cidr) for zone, one in named.items()}
+    return {zone: (one.id, one.cidr) for zone, one in named.items()}
+
+
 def is_dns_zone(text: str) -> bool:
     """The ID of a hosted zone of Route 53."""
     return AWS_ZONE.fullmatch(text) is not None

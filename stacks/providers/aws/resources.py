@@ -107,9 +107,6 @@ def _balancer(site: Site, said: AwsSpec, vpc: object, tags: object) -> Iterator[
     yield f"api-{kind}", "load balancer", made_of
     yield f"api-{kind}-listener", "load balancer", (kind, vpc, tags)
     yield f"api-{kind}-targets", "load balancer", (kind, vpc, tags)
-    if kind == "external":
-        for zone in zones:
-            yield f"api-{zone}-address", "load balancer", tags
     yield "balancer-doors", "firewall", (vpc, tags)
     yield "balancer-out", "firewall", (vpc, tags)
     yield "api-from-balancer", "firewall", (vpc, tags)

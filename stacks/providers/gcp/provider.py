@@ -124,6 +124,11 @@ def machine_id(spec: Spec, zone: str | None, instance: str) -> str:
     return f"gce://{found.project if found else ''}/{zone}/{instance}"
 
 
+def balancer_stands(_spec: Spec, _kind: Balancer) -> Mapping[str, object]:
+    """In no zone: its groups of masters come and go."""
+    return {}
+
+
 def is_dns_zone(text: str) -> bool:
     """The name of a zone of Cloud DNS, and no ID of another cloud's."""
     return AWS_ZONE.fullmatch(text) is None

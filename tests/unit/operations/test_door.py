@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,6 +81,31 @@ def test_every_address_of_a_load_balancer_is_asked(
     assert f"ERROR localhost:{api[0].port} at 127.0.0.9: API not ready" in capsys.readouterr().out
     monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps({**said, "at": ["127.0.0.1"]})))
     assert door.main() == 0
+
+
+def test_a_load_balancer_known_by_its_name_is_asked_at_every_address_that_it_has(
+    api: tuple[ApiServer, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As on AWS, which gives it one in each zone, minutes after it is made."""
+    known, asked = socket.getaddrinfo, iter([[], ["127.0.0.1"]])
+
+    def resolved(host: str, *given: Any) -> list[Any]:
+        if host != "balancer.example.com":
+            return known(host, *given)
+        found = next(asked, ["127.0.0.1", "127.0.0.9"])
+        if not found:
+            raise OSError("not known yet")
+        return [(0, 0, 0, "", (one, 0)) for one in found]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    said = {"door": f"localhost:{api[0].port}", "ca": api[1], "limit_s": 3, "ask": True, "addresses": [], "at": ["balancer.example.com"]}  # fmt: skip
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(said)))
+    assert door.main() == 1
+    assert "at 127.0.0.9: API not ready" in capsys.readouterr().out
+    assert door.leads_astray("balancer.example.com", ["balancer.example.com"]) == ""
+    assert "127.0.0.9" in door.leads_astray("balancer.example.com", ["localhost"])
 
 
 def test_a_record_that_the_stack_made_is_not_asked_of_the_user(
