@@ -1,9 +1,9 @@
 """`python -m operations.door`: looks from this computer at the door of clients outside.
 
-On stdin JSON: `door` (host:port), `limit_s`; `addresses` that its name may have, or names that have
-them, none where nobody looks, by records that the stack has `made` or the user; `ask` for /readyz there by the CA `ca`
-(PEM), `at` each of these addresses of a load balancer where its name does not lead there yet. Ends
-well once all that is asked for is so.
+On stdin JSON: `door` (host:port), `limit_s`; `addresses` that its name may have, or names that
+have them, none where nobody looks, by records that the stack has `made` or the user; `ask` for
+/readyz there by the CA `ca` (PEM), `at` each of these addresses of a load balancer where its name
+does not lead there yet. Ends well once all that is asked for is so.
 """
 
 from __future__ import annotations

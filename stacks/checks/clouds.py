@@ -49,8 +49,15 @@ def problems(spec: Spec, places: Sequence[Place]) -> list[Problem]:
     ]
 
 
-def warnings(spec: Spec) -> list[Problem]:
-    """Kubelets that wait for what nobody brings."""
+def warnings(spec: Spec, places: Sequence[Place]) -> list[Problem]:
+    """Kubelets that wait for what nobody brings; what an account may lack."""
+    cloud = registry.cloud(spec)
+    if cloud is None or clouds.settings(spec) is None:
+        return []
+    return [*cloud.warnings(spec, places), *_no_controller(spec)]
+
+
+def _no_controller(spec: Spec) -> list[Problem]:
     if not clouds.has_controller(spec) or spec.addons:
         return []
     text = (

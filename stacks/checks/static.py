@@ -68,7 +68,7 @@ def warnings(spec: Spec) -> list[Problem]:
     out = [
         *pools.warnings(spec),
         *zones.warnings(spec, inventory.present(spec)),
-        *clouds.warnings(spec),
+        *clouds.warnings(spec, places),
         *control_plane.warnings(spec),
         *known_flags.warnings(spec),
         *addresses.warnings(places),

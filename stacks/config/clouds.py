@@ -164,6 +164,11 @@ class AwsSpec(CloudSpec):
         description="the same for the bastion; default: image, with access tunnel "
         f"{DEFAULT_BASTION_IMAGE} by Canonical, which has the agent of SSM",
     )
+    nat_gateways: Literal["zone", "one"] = Field(
+        "zone",
+        description="zone: one in each, so that the loss of another takes no way out; one: in the "
+        "first zone, for all, which costs less and an Elastic IP instead of one a zone",
+    )
     machine_type: InstanceType = Field("m6i.large", description="instance type, a Nitro one")
     disk_type: Literal["gp3", "io2"] = Field("gp3", description="boot disks")
     etcd_disk_type: Literal["gp3", "io2"] = Field("gp3", description="etcd's disks")

@@ -120,6 +120,9 @@ class Cloud(Provider, Protocol):
     def unfit(self, type_: str, roles: Collection[Role]) -> str:
         """Why no machine of these roles should be of a type; empty: nothing is against it."""
 
+    def warnings(self, spec: Spec, places: Sequence[Place]) -> Iterable[Problem]:
+        """What its accounts may lack, or what it does otherwise than people expect."""
+
     def is_dns_zone(self, text: str) -> bool:
         """Whether a zone that is there can be called so."""
 

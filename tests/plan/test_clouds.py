@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 import pytest
 import yaml
 
-from stacks.cluster import clouds
+from stacks.cluster import clouds, inventory
+from stacks.providers.aws import quotas
 from tests.plan import clouds as providers
 from tests.plan.graph import Graph
 from tests.plan.recording import RunError
@@ -143,6 +144,14 @@ EDITS: list[tuple[Config, Edits, Edits, list[str]]] = [
       "+ prod-balancer-from-node", "+ prod-balancer-from-bastion",
       *(f"+ prod-master-{number}-balanced-internal" for number in (1, 2, 3)), *GATE]),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("edits", [{}, {"machines.aws.natGateways": "one"}, {"machines.aws.access": "public"}, behind_tunnel("aws"), {"machines.aws.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"}])  # fmt: skip
+def test_as_many_elastic_ips_are_taken_as_are_counted(stacks: Stacks, edits: Edits) -> None:
+    _, run = stacks.settled(aws(edits))
+    plan = planned(aws(edits))
+    counted = quotas.elastic_ips(plan.spec, inventory.places(plan.spec))
+    assert sum(r.type == "aws:ec2/eip:Eip" for r in of_clouds(run)) == counted
 
 
 @pytest.mark.parametrize(("config", "start", "edit", "changes"), EDITS)

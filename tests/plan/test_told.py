@@ -27,6 +27,8 @@ CLOUDS = {
     "a policy": (aws(), aws({"machines.aws.policies": ["arn:aws:iam::aws:policy/AdministratorAccess"]})),
     "AWS, labels": (aws(), aws({"machines.aws.labels": {"team": "a"}})),
     "AWS, whose account": (aws(), aws({"machines.aws.account": "123456789012"})),
+    "AWS, one NAT gateway": (aws(), aws({"machines.aws.natGateways": "one"})),
+    "AWS, NAT by zone": (aws({"machines.aws.natGateways": "one"}), aws()),
     "AWS, no protection": (aws(), aws({"machines.aws.deletionProtection": False})),
     "AWS, another balancer": (aws(), aws({"machines.aws.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"})),
     "another network": (gcp(), gcp({"machines.gcp.network": "mine"})),

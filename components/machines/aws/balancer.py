@@ -45,8 +45,8 @@ class Balancer:
             subnet_mappings=None if external else self._mappings(network),
             enable_cross_zone_load_balancing=True,
             tags=cloud_machines.tags(plan, name),
-            # AWS makes no public one in a VPC without an internet gateway; and takes it down first.
-            # One that loses a zone is made anew, and its name and inner addresses can be taken once.
+            # AWS makes no public one in a VPC without an internet gateway; and takes it down
+            # first. One that leaves a zone is made anew: its name and inner addresses are unique.
             opts=ResourceOptions.merge(
                 opts,
                 ResourceOptions(depends_on=list(network.ways), delete_before_replace=True),

@@ -8,6 +8,7 @@ from pulumi import Input, Resource, ResourceOptions
 from stacks.cluster import cloud_machines, clouds
 from stacks.cluster.plan import Plan
 from stacks.config.clouds import AwsSubnetSpec
+from stacks.providers.aws.quotas import nat_zone
 
 _ANYWHERE = "0.0.0.0/0"
 
@@ -56,6 +57,7 @@ class Network:
                 opts=opts,
             )
         )
+        self._nats: dict[str, Input[str]] = {}
         for zone, subnet in zones.items():
             self._zone(zone, subnet, outside)
 
@@ -67,8 +69,24 @@ class Network:
         if self._said.access == "public":
             self._routed(f"subnet-{zone}", self.subnets[zone], outside)
             return
-        # One a zone: the loss of another zone takes nobody's way out, and no traffic is charged
-        # for crossing zones.
+        inside = self._table(f"subnet-{zone}")
+        self._routed(f"subnet-{zone}", self.subnets[zone], inside)
+        self.ways.append(
+            aws.ec2.Route(
+                f"{self._name}-subnet-{zone}-route",
+                route_table_id=inside.id,
+                destination_cidr_block=_ANYWHERE,
+                nat_gateway_id=self._nat(nat_zone(self._said, clouds.zones(self._plan.spec), zone)),
+                opts=self._opts,
+            )
+        )
+
+    def _nat(self, zone: str) -> Input[str]:
+        """One a zone: the loss of another zone takes nobody's way out, and no traffic is charged
+        for crossing zones; or the one of all, which is in the first.
+        """
+        if zone in self._nats:
+            return self._nats[zone]
         name = f"{self._name}-nat-{zone}"
         address = aws.ec2.Eip(
             f"{name}-address",
@@ -83,17 +101,9 @@ class Network:
             tags=cloud_machines.tags(self._plan, name),
             opts=ResourceOptions.merge(self._opts, ResourceOptions(depends_on=list(self.ways[:1]))),
         )
-        inside = self._table(f"subnet-{zone}")
-        self._routed(f"subnet-{zone}", self.subnets[zone], inside)
-        self.ways.append(
-            aws.ec2.Route(
-                f"{self._name}-subnet-{zone}-route",
-                route_table_id=inside.id,
-                destination_cidr_block=_ANYWHERE,
-                nat_gateway_id=nat.id,
-                opts=self._opts,
-            )
-        )
+        found: Input[str] = nat.id
+        self._nats[zone] = found
+        return found
 
     def _subnet(self, what: str, zone: str, cidr: str) -> Input[str]:
         name = f"{self._name}-{what}"

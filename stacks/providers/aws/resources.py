@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from stacks.config.clouds import AwsSpec
 from stacks.providers import cloud
 from stacks.providers.aws import regions
+from stacks.providers.aws.quotas import nat_zone
 from stacks.providers.site import Machine, Part, Site, dns_zone, word
 
 
@@ -59,11 +60,14 @@ def _network(said: AwsSpec, zones: tuple[str, ...], tags: object) -> Iterator[Pa
         if said.access == "public":
             yield f"subnet-{zone}-routed", "network", (made, "public")
             continue
-        yield f"nat-{zone}-address", "network", tags
-        yield f"nat-{zone}", "network", (said.cidr, subnet.public_cidr, tags)
+        nat = nat_zone(said, zones, zone)
+        leads_to = said.subnets[nat].public_cidr
+        if nat == zone:
+            yield f"nat-{zone}-address", "network", tags
+            yield f"nat-{zone}", "network", (said.cidr, leads_to, tags)
         yield f"subnet-{zone}-routes", "network", (said.cidr, tags)
         yield f"subnet-{zone}-routed", "network", (made, "inside")
-        yield f"subnet-{zone}-route", "network", (said.cidr, subnet.public_cidr)
+        yield f"subnet-{zone}-route", "network", (said.cidr, nat, leads_to)
 
 
 def _rules(site: Site) -> Iterator[tuple[str, object]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
 
 from stacks.config.addresses import nth
 from stacks.config.cloud_values import AWS_ZONE
+from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.providers import cloud
 from stacks.providers import places as pools
@@ -127,6 +128,11 @@ def machine_id(spec: Spec, zone: str | None, instance: str) -> str:
 def balancer_stands(_spec: Spec, _kind: Balancer) -> Mapping[str, object]:
     """In no zone: its groups of masters come and go."""
     return {}
+
+
+def warnings(_spec: Spec, _places: Sequence[Place]) -> Sequence[Problem]:
+    """None: what a default project has is enough for some dozens of machines."""
+    return ()
 
 
 def is_dns_zone(text: str) -> bool:

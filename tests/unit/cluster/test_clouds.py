@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stacks.cluster import cloud_machines, clouds, firewall
+from stacks.cluster import cloud_machines, clouds, firewall, inventory
 from stacks.cluster.certificates import api_names
 from stacks.cluster.plan import Plan
 from stacks.edits import memory, transition
@@ -18,6 +18,7 @@ from stacks.load import planned as plan_of
 from stacks.phases.effects import CONNECTION
 from stacks.phases.master import of_master
 from stacks.phases.node import of_node
+from stacks.providers.aws import quotas
 from stacks.providers.registry import CLOUDS
 from stacks.render import approver, kubelet
 from tests.unit.configs import (
@@ -547,3 +548,31 @@ def test_what_a_controller_manager_leaves_behind_is_told_when_it_goes() -> None:
     both = planned(gcp({**CONTROLLER, **ADDON}))
     (warning,) = verdict(both, planned(gcp(ADDON))).warnings
     assert "load balancers, routes and disks" in warning.text
+
+
+@pytest.mark.parametrize(
+    ("edits", "count", "way"),
+    [
+        ({}, 4, ""),
+        ({"machines.aws.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"}, 4, ""),
+        (behind_tunnel("aws"), 3, ""),
+        ({"machines.aws.natGateways": "one"}, 2, ""),
+        ({"machines.aws.access": "public"}, 5, ""),
+        ({"machines.aws.access": "public", "pools.worker.count": 3}, 6, "access: bastion takes fewer"),
+    ],
+)  # fmt: skip
+def test_more_elastic_ips_than_an_account_has_are_told_before_anything_is_made(
+    edits: dict[str, object], count: int, way: str
+) -> None:
+    plan = planned(aws(edits))
+    assert quotas.elastic_ips(plan.spec, inventory.places(plan.spec)) == count
+    texts = [text for path, text in plan.warnings if path == "machines.aws"]
+    assert bool(texts) == bool(way)
+    assert not way or (f"takes {count} Elastic IPs" in texts[0] and way in texts[0])
+
+
+def test_the_examples_stay_within_what_an_account_on_aws_has_at_first() -> None:
+    for name in ("aws", "tunnel", "dns"):
+        config = yaml.safe_load((Path(__file__).parents[3] / f"examples/{name}.yaml").read_text())
+        raw = {key.removeprefix("kube-ha:"): value for key, value in config["config"].items()}
+        assert not [w for w in plan_of(load(raw, read_keys=False)).warnings if "Elastic" in w.text]
