@@ -81,7 +81,14 @@ def hardware(plan: Plan, node: Node) -> Hardware:
     )
 
 
-def tags(plan: Plan, name: str) -> dict[str, str]:
-    """Tags of a resource on AWS, whose name is one of them."""
+def tags(plan: Plan, name: str, *, owned: bool = False) -> dict[str, str]:
+    """Tags of a resource on AWS, whose name is one of them.
+
+    `owned`: a cloud controller manager takes it for the cluster's, where one is waited for; by the
+    tag of its own machine it knows which cluster that is (cloud-provider-aws, tags.go).
+    """
     cluster = plan.spec.cluster.name
-    return {"Name": name, "kube-ha-cluster": cluster, **of_plan(plan).labels}
+    own = {f"kubernetes.io/cluster/{cluster}": "owned"}
+    is_seen = owned and clouds.has_controller(plan.spec)
+    said = of_plan(plan).labels
+    return {"Name": name, "kube-ha-cluster": cluster, **(own if is_seen else {}), **said}

@@ -17,6 +17,7 @@ from tests.plan.graph import Graph
 from tests.plan.recording import RunError
 from tests.plan.registration import Resource, Run
 from tests.plan.settled import Stacks, assert_changes, assert_exactly
+from tests.plan.told_pairs import Pair, told
 from tests.unit.configs import aws, behind_tunnel, gcp, of_region, planned
 from toolchain.values import Secret, Value, plain
 
@@ -463,7 +464,10 @@ def test_a_controller_manager_changes_kubelets_and_no_machine(
     engine, _ = stacks.settled(config({}))
     run = engine.up(config({path: "external"}))
     assert not [change for change in run.changes if change.mark in "+-"]
-    assert not kinds(run, "!") | kinds(run, "~")
+    assert not kinds(run, "!")
+    # Of what is in the cloud only tags, on AWS.
+    differing = {path for change in run.changes if change.name in kinds(run, "~") for path in change.paths}  # fmt: skip
+    assert {path.partition(".")[0].partition("[")[0] for path in differing} == ({"tags"} if config is aws else set())  # fmt: skip
     changed = {change.name for change in run.changes}
     nodes = {f"prod-{node}-node" for node in ("master-1", "master-3", "worker-1", "worker-2")}
     assert nodes | {"prod-master-1-master", "prod-gate"} <= changed
@@ -499,3 +503,29 @@ def test_credentials_of_another_account_or_project_make_nothing(stacks: Stacks) 
     _, run = stacks.settled(gcp())
     (google,) = (r for r in run.custom if r.type == "pulumi:providers:gcp")
     assert plain(google.inputs["project"]) == "my-project"
+
+
+def test_a_controller_manager_on_aws_finds_its_cluster_and_one_group_of_each_machine(
+    stacks: Stacks,
+) -> None:
+    """Without the tag on its machine it ends; with two tagged groups, or none, it makes no load balancer."""
+    edits = {"machines.aws.cloudController": "external"}
+    found = told(stacks, Pair("controller", aws(), aws(edits)))
+    assert found.findings() == []
+    tag = "kubernetes.io/cluster/prod"
+    tags = {r.name: plain(r.inputs.get("tags")) or {} for r in of_clouds(found.run)}
+    ids = {r.id: r.name for r in of_clouds(found.run)}
+    nodes = [m for m in machines_of(found.run) if m.name != "prod-bastion"]
+    assert len(nodes) == 5
+    for machine in nodes:
+        assert tags[machine.name][tag] == "owned"
+        groups = [ids[one] for one in plain(machine.inputs["vpcSecurityGroupIds"])]
+        assert [one for one in groups if tag in tags[one]] == ["prod-node-doors"]
+    subnets = {r.name: tags[r.name] for r in of_clouds(found.run) if r.type.endswith(":Subnet")}
+    assert len(subnets) == 6
+    for name, own in subnets.items():
+        role = "elb" if "-public-" in name else "internal-elb"
+        assert (own[tag], own[f"kubernetes.io/role/{role}"]) == ("owned", "1")
+    assert tag not in tags["prod-bastion"]
+    _, without = stacks.settled(aws())
+    assert "kubernetes.io" not in str([plain(dict(r.inputs)) for r in of_clouds(without)])

@@ -36,6 +36,7 @@ class InstanceArgs:
     user_data: Output[str]
     placement: Input[str] | None = None
     protected: bool = False
+    owned: bool = False  # by the cluster, for its cloud controller manager
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ class Instances:
             disable_api_termination=args.protected,
             # The protection is against people; a stack that lets a machine go deletes it.
             force_destroy=True,
-            tags=cloud_machines.tags(self.plan, args.name),
+            tags=cloud_machines.tags(self.plan, args.name, owned=args.owned),
             opts=ResourceOptions.merge(self.opts, ResourceOptions.merge(opts, once)),
         )
 

@@ -106,6 +106,7 @@ class Aws(ComponentResource):
                 user_data=self._keys.user_data(node.name, disks=disks),
                 placement=self._apart.name if node.is_etcd else None,
                 protected=node.is_etcd and self._said.deletion_protection,
+                owned=True,
             ),
             opts=ResourceOptions(
                 depends_on=[*self._ground, *([after] if after else [])],
@@ -163,7 +164,7 @@ class Aws(ComponentResource):
             type=self._said.etcd_disk_type,
             iops=IOPS if self._said.etcd_disk_type == "io2" else None,
             encrypted=True,
-            tags=cloud_machines.tags(self._plan, name),
+            tags=cloud_machines.tags(self._plan, name, owned=True),
             opts=ResourceOptions.merge(
                 self._own,
                 ResourceOptions(

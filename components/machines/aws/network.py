@@ -113,10 +113,17 @@ class Network:
             availability_zone=zone,
             cidr_block=cidr,
             map_public_ip_on_launch=False,
-            tags=cloud_machines.tags(self._plan, name),
+            tags=cloud_machines.tags(self._plan, name, owned=True) | self._role(what),
             opts=self._opts,
         ).id
         return found
+
+    def _role(self, what: str) -> dict[str, str]:
+        """Which load balancers of Services a cloud controller manager may put there."""
+        if not clouds.has_controller(self._plan.spec):
+            return {}
+        is_public = what.startswith("public-") or self._said.access == "public"
+        return {f"kubernetes.io/role/{'elb' if is_public else 'internal-elb'}": "1"}
 
     def _table(self, what: str) -> aws.ec2.RouteTable:
         name = f"{self._name}-{what}-routes"

@@ -61,7 +61,8 @@ class Doors:
             name=name,
             description=f"{what} of cluster {self._name}",
             vpc_id=self._network.vpc,
-            tags=cloud_machines.tags(self._plan, name),
+            # Of the groups of a machine exactly one: to it the controller manager adds rules.
+            tags=cloud_machines.tags(self._plan, name, owned=what == "node"),
             opts=self._opts,
         )
 

@@ -31,7 +31,8 @@ def _around(site: Site, said: AwsSpec) -> Iterator[Part]:
         yield from _network(said, zones, tags)
     bastion = ("bastion",) if said.access != "public" else ()
     for group in ("machine", "control", "etcd", "master", "node", *bastion):
-        yield f"{group}-doors", "firewall", (vpc, tags)
+        seen = said.cloud_controller if group == "node" else ""
+        yield f"{group}-doors", "firewall", (vpc, seen, tags)
     for name, made_of in _rules(site):
         yield name, "firewall", (made_of, vpc, tags)
     for group in ("machine", *bastion):
@@ -51,11 +52,11 @@ def _network(said: AwsSpec, zones: tuple[str, ...], tags: object) -> Iterator[Pa
     yield "public-route", "network", said.cidr
     for zone in zones:
         subnet = said.subnets[zone]
-        made = (said.cidr, subnet.cidr)
-        yield f"subnet-{zone}", "network", (made, tags)
+        made, seen = (said.cidr, subnet.cidr), said.cloud_controller
+        yield f"subnet-{zone}", "network", (made, seen, tags)
         if subnet.public_cidr is not None:
             public = (said.cidr, subnet.public_cidr)
-            yield f"public-{zone}", "network", (public, tags)
+            yield f"public-{zone}", "network", (public, seen, tags)
             yield f"public-{zone}-routed", "network", public
         if said.access == "public":
             yield f"subnet-{zone}-routed", "network", (made, "public")
@@ -121,13 +122,13 @@ def _balancer(site: Site, said: AwsSpec, vpc: object, tags: object) -> Iterator[
 
 
 def _machine(site: Site, said: AwsSpec, machine: Machine) -> Iterator[Part]:
-    tags, vpc = tuple(said.labels.items()), said.vpc_id or ("made", said.cidr)
+    tags, vpc = (said.labels, said.cloud_controller), said.vpc_id or ("made", said.cidr)
     protected, name = machine.is_etcd and said.deletion_protection, machine.name
     yield f"{name}-machine", "machines", (tags, vpc, protected, machine.groups)
     if machine.is_etcd:
         yield f"{name}-etcd-disk", "machines", tags
         yield f"{name}-etcd-disk-attached", "machines", ()
     if said.access == "public":
-        yield f"{name}-machine-address", "machines", tags
+        yield f"{name}-machine-address", "machines", said.labels
     if machine.is_master and site.balancer != "none":
         yield f"{name}-balanced-{site.balancer}", "load balancer", vpc
