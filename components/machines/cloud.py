@@ -40,6 +40,7 @@ class Keys:
         disks: Sequence[Input[str]] | None = None,
         ssm: bool = False,
         guest_agent: bool = False,
+        pod_metadata: bool = False,
     ) -> Output[str]:
         """What cloud-init makes of the machine `name`; the others as in cloud_init.user_data."""
         known = Output.all(
@@ -57,6 +58,7 @@ class Keys:
                     disks=values["disks"],
                     ssm=ssm,
                     guest_agent=guest_agent,
+                    pod_metadata=pod_metadata,
                 )
             )
         )

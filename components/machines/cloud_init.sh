@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # What cloud-init runs on every boot of a machine in a cloud, before anybody can log in: before it makes users and host keys.
 # Makes true: /var/lib/kube-ha is the disk that is kept when the machine is replaced, known by its label; pods cannot read the machine's user data.
-# Values: DISKS (paths that the disk may have, empty: there is none).
+# Values: DISKS (paths that the disk may have, empty: there is none), POD_METADATA (1: pods may read it).
 LABEL=kube-ha
 AT=/var/lib/kube-ha
 
@@ -64,6 +64,7 @@ mount_disk() {
 }
 
 main() {
-  close_metadata || true # a kernel without such rules; the disk matters more
+  # || true: a kernel without such rules; the disk matters more
+  if [[ -z $POD_METADATA ]]; then close_metadata || true; fi
   if [[ -n $DISKS ]]; then mount_disk; fi
 }

@@ -19,6 +19,7 @@ class Hardware:
     type: str
     disk_gib: int
     etcd_disk_gib: int | None  # None: no etcd, no disk of its own
+    pod_metadata: bool
 
 
 def provider_id(plan: Plan, node: Node, instance: str) -> str:
@@ -78,6 +79,7 @@ def hardware(plan: Plan, node: Node) -> Hardware:
         type=clouds.machine_type(plan.spec, pool),
         disk_gib=pool.disk_gib or cloud.disk_gib,
         etcd_disk_gib=(pool.etcd_disk_gib or cloud.etcd_disk_gib) if node.is_etcd else None,
+        pod_metadata=cloud.pod_metadata,
     )
 
 

@@ -89,6 +89,12 @@ class CloudSpec(Section):
         description="machines with etcd cannot be deleted by hand; on GCP not by an update either, "
         "until an update with false has lifted it",
     )
+    pod_metadata: bool = Field(
+        default=False,
+        description="pods without hostNetwork may ask the cloud's metadata service, as drivers of "
+        "disks do: every pod may then do what its machine may in the cloud, and read the machine's "
+        "SSH host key; for machines still to be made",
+    )
     few_zones: bool = Field(
         default=False, description="true accepts that the loss of one zone stops etcd"
     )

@@ -70,7 +70,10 @@ def warnings_of(before: Memory | None, plan: Plan) -> list[Problem]:
     for old, node in _kept(then, plan):
         if cloud_machines.hardware(then, old) != cloud_machines.hardware(plan, node):
             stale.setdefault(node.pool, []).append(node.name)
-    text = "another machine type or disk is for machines still to be made; until their generation "
+    text = (
+        "another machine type, boot disk or podMetadata is for machines still to be made; until "
+        "their generation "
+    )
     return [
         *_way_in(then, plan),
         *_controller_words(then, plan),

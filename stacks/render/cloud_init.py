@@ -39,11 +39,13 @@ def user_data(
     disks: Sequence[str] | None,
     ssm: bool = False,
     guest_agent: bool = False,
+    pod_metadata: bool = False,
 ) -> str:
     """The text for one machine. Secret: it holds the private host key (PEM).
 
     `disks`: device paths that the disk of its own may have; None: it has none. `ssm`: AWS's Systems
-    Manager points to it. `guest_agent`: the image has that of Google.
+    Manager points to it. `guest_agent`: the image has that of Google. `pod_metadata`: pods may read
+    the metadata service.
     """
     files = [{"path": "/etc/ssh/sshd_config.d/10-kube-ha.conf", "content": _SSHD}]
     if disks is not None:
@@ -66,7 +68,7 @@ def user_data(
                 "ssh_authorized_keys": [authorized_key],
             }
         ],
-        "bootcmd": [["bash", "-c", _script(disks or ())]],
+        "bootcmd": [["bash", "-c", _script(disks or (), pod_metadata=pod_metadata)]],
         "write_files": files,
     }
     if ssm:
@@ -74,6 +76,7 @@ def user_data(
     return "#cloud-config\n" + documents(values)
 
 
-def _script(disks: Sequence[str]) -> str:
+def _script(disks: Sequence[str], *, pod_metadata: bool) -> str:
     body = _SCRIPT.read_text()
-    return f"set -euo pipefail\nDISKS={shlex.quote(' '.join(disks))}\n{body}main\n"
+    values = f"DISKS={shlex.quote(' '.join(disks))}\nPOD_METADATA={'1' if pod_metadata else ''}\n"
+    return f"set -euo pipefail\n{values}{body}main\n"

@@ -529,3 +529,19 @@ def test_a_controller_manager_on_aws_finds_its_cluster_and_one_group_of_each_mac
     assert tag not in tags["prod-bastion"]
     _, without = stacks.settled(aws())
     assert "kubernetes.io" not in str([plain(dict(r.inputs)) for r in of_clouds(without)])
+
+
+@pytest.mark.parametrize("config", [gcp, aws])
+@pytest.mark.parametrize("may", [False, True])
+def test_pods_reach_the_metadata_service_where_the_config_says_so_and_nowhere_else(
+    stacks: Stacks,
+    config: Config,
+    may: bool,  # noqa: FBT001 (pytest gives it by name)
+) -> None:
+    """A driver of disks has no credentials without it: two locks, the hops of a token and a rule on the machine."""
+    _, run = stacks.settled(config({f"machines.{config.__name__}.podMetadata": may}))
+    for machine in machines_of(run):
+        opened = may and machine.name != "prod-bastion"
+        assert f"POD_METADATA={'1' if opened else ''}\n" in user_data(machine), machine.name
+        options = plain(machine.inputs.get("metadataOptions"))
+        assert options is None or options["httpPutResponseHopLimit"] == (2 if opened else 1)

@@ -40,8 +40,11 @@ class Machine:
             stub.write_text(f"#!/bin/bash\n{body}\n")
             stub.chmod(0o755)
 
-    def boot(self, **values: str) -> subprocess.CompletedProcess[str]:
-        made = yaml.safe_load(text(disks=["/nowhere", str(self.disk)]))
+    def boot(
+        self, *, pod_metadata: bool = False, **values: str
+    ) -> subprocess.CompletedProcess[str]:
+        disks = ["/nowhere", str(self.disk)]
+        made = yaml.safe_load(text(disks, pod_metadata=pod_metadata))
         ((shell, flag, script),) = made["bootcmd"]
         # Only paths of the test's own machine; a file stands for the block device.
         script = script.replace("/etc/fstab", str(self.fstab)).replace("-b $path", "-e $path")
@@ -69,13 +72,14 @@ class Machine:
         return [line for line in self.calls.read_text().splitlines() if line.startswith(word)]
 
 
-def text(disks: list[str] | None) -> str:
+def text(disks: list[str] | None, *, pod_metadata: bool = False) -> str:
     return cloud_init.user_data(
         "master-1",
         host_key="-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n",
         host_key_public="ecdsa-sha2-nistp256 BBBB",
         authorized_key="ssh-ed25519 CCCC",
         disks=disks,
+        pod_metadata=pod_metadata,
     )
 
 
@@ -138,6 +142,13 @@ def test_pods_cannot_read_the_host_key_from_the_metadata_service(machine: Machin
     # systemd-networkd, whenever it starts, takes away rules of others but those of protocol kernel (systemd #19106).
     words = "iif cni0 to 169.254.169.254 ipproto tcp dport 80 protocol kernel prohibit"
     assert rule == f"ip rule add {words}"
+
+
+def test_pods_that_may_ask_the_metadata_service_meet_no_rule(machine: Machine) -> None:
+    machine.plug()
+    assert machine.boot(pod_metadata=True).returncode == 0
+    assert machine.called("ip rule add") == []
+    assert machine.called("mkfs") != []
 
 
 def test_the_text_says_who_may_log_in_and_by_which_key_the_machine_is_known() -> None:

@@ -35,6 +35,7 @@ class InstanceArgs:
     profile: aws.iam.InstanceProfile | None  # None: it may do nothing, and has no name there
     user_data: Output[str]
     placement: Input[str] | None = None
+    pod_metadata: bool = False  # pods may ask it
     protected: bool = False
     owned: bool = False  # by the cluster, for its cloud controller manager
 
@@ -64,9 +65,11 @@ class Instances:
             iam_instance_profile=args.profile.name if args.profile else None,
             user_data=args.user_data,
             placement_group=args.placement,
-            # One hop, and only with a token: pods cannot read it.
+            # Only with a token, which comes one hop far: to no pod, unless they may.
             metadata_options=aws.ec2.InstanceMetadataOptionsArgs(
-                http_endpoint="enabled", http_tokens="required", http_put_response_hop_limit=1
+                http_endpoint="enabled",
+                http_tokens="required",
+                http_put_response_hop_limit=2 if args.pod_metadata else 1,
             ),
             root_block_device=self._root_disk(args),
             disable_api_termination=args.protected,

@@ -103,7 +103,10 @@ class Aws(ComponentResource):
                 disk_gib=made_of.disk_gib,
                 image=self._image(self._said.image, node.arch),
                 profile=self._profile,
-                user_data=self._keys.user_data(node.name, disks=disks),
+                user_data=self._keys.user_data(
+                    node.name, disks=disks, pod_metadata=self._said.pod_metadata
+                ),
+                pod_metadata=self._said.pod_metadata,
                 placement=self._apart.name if node.is_etcd else None,
                 protected=node.is_etcd and self._said.deletion_protection,
                 owned=True,

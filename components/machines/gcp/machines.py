@@ -108,7 +108,12 @@ class Gcp(ComponentResource):
                 machine_type=made_of.type,
                 disk_gib=made_of.disk_gib,
                 image=self._image(node.arch),
-                user_data=self._keys.user_data(node.name, disks=disks, guest_agent=True),
+                user_data=self._keys.user_data(
+                    node.name,
+                    disks=disks,
+                    guest_agent=True,
+                    pod_metadata=self._said.pod_metadata,
+                ),
                 account=self._account,
                 etcd_disk=disk,
                 protected=node.is_etcd and self._said.deletion_protection,
