@@ -14,7 +14,6 @@ from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.networks import registry as networks
 from stacks.providers import registry
-from stacks.providers.cloud import FIRST_OFFSET
 from stacks.providers.places import Place, offset
 from stacks.providers.provider import Cloud, Said
 
@@ -157,8 +156,9 @@ def _addresses(spec: Spec, cloud: Cloud) -> Iterator[Problem]:
         first = offset(pool) + 1
         last = first + pool.count - 1
         path = f"pools.{name}.addressOffset"
-        if first < FIRST_OFFSET:
-            yield Problem(path, f"{first - 1} is too small; at least {FIRST_OFFSET - 1}")
+        least = cloud.first_offset(spec)
+        if first < least:
+            yield Problem(path, f"{first - 1} is too small; at least {least - 1}")
         for zone in pool.zones:
             network = cloud.subnet(spec, zone)
             # Both keep the last address, Google the last but one too.

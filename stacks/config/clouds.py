@@ -117,6 +117,16 @@ class GcpSpec(CloudSpec):
     subnetwork: CloudName | None = Field(
         None, description="subnet of network that is there, with its own NAT; default: one is made"
     )
+    network_project: ProjectId | None = Field(
+        None,
+        description="project that network and subnetwork are in, where it is another one (Shared "
+        "VPC); firewall rules are made there",
+    )
+    address_offset: Annotated[int, Field(ge=2, le=65000)] = Field(
+        3,
+        description="the first of three addresses of cidr that the stack takes for itself, counted "
+        "from its own: bastion of a tunnel, bastion, load balancer; machines of pools come behind",
+    )
     image: ImageName = Field(
         "ubuntu-os-cloud/ubuntu-2404-lts-amd64",
         description="image family or image with cloud-init, as project/name; read when a machine "

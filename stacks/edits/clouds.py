@@ -24,6 +24,7 @@ def refusals_of(before: Memory, plan: Plan) -> list[Refusal]:
         *_protected(then, plan),
         *_too_early(then, plan),
         *_balancer_anew(then, plan),
+        *_elsewhere(then, plan),
     ]
 
 
@@ -42,6 +43,22 @@ def _too_early(then: Plan, plan: Plan) -> Iterator[Refusal]:
                 "manager would find no machine for the Nodes that are there, and may delete those "
                 "that are not Ready; run up without it, then add it",
             )
+
+
+def _elsewhere(then: Plan, plan: Plan) -> Iterator[Refusal]:
+    """Another network, or parts of it: what is in the old one keeps it from being deleted."""
+    cloud = registry.cloud(plan.spec)
+    if cloud is None or cloud is not registry.cloud(then.spec):
+        return
+    was, now = cloud.ground(then.spec), cloud.ground(plan.spec)
+    for path in was:
+        if path in now and was[path] != now[path]:
+            text = (
+                f"cannot change from {was[path] or 'unset'} to {now[path] or 'unset'}: machines, "
+                "bastion and gateways are in it for life; set it back, or make a new stack with "
+                "the new value and move the workload over"
+            )
+            yield Refusal("fixed", path, path, text)
 
 
 def _balancer_anew(then: Plan, plan: Plan) -> Iterator[Refusal]:

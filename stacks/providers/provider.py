@@ -111,6 +111,12 @@ class Cloud(Provider, Protocol):
     def bastion_type(self, spec: Spec) -> str:
         """Machine type of the bastion."""
 
+    def first_offset(self, spec: Spec) -> int:
+        """The first number of a network that machines of pools may have; those below are taken."""
+
+    def ground(self, spec: Spec) -> Mapping[str, object]:
+        """What machines stand in for life, by config path; zones that come and go have own ones."""
+
     def inner_domain(self, spec: Spec) -> str:
         """Of names that its controller manager gives nodes; empty: they keep their own."""
 

@@ -67,7 +67,16 @@ def _zones(provider: str) -> list[str]:
 
 
 def _gcp(dice: Dice) -> dict[str, object]:
-    chosen = ("project", "region", *_WAY_IN, "cidr", "network", "subnetwork")
+    chosen = (
+        "project",
+        "region",
+        *_WAY_IN,
+        "cidr",
+        "network",
+        "subnetwork",
+        "networkProject",
+        "addressOffset",
+    )
     own = draws.section(dice, GcpSpec, without=(*chosen, *_CHOSEN))
     own |= {"project": "my-project-1", "region": _REGIONS["gcp"], **_way_in(dice)}
     own |= {"cidr": "10.92.0.0/20", **_common(dice)}

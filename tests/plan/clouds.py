@@ -215,6 +215,16 @@ def _gcp_instance(given: Given) -> Iterator[str]:
         yield "metadata is too long"
 
 
+def _gcp_network(given: Given) -> Iterator[str]:
+    """Some resources hand a network on as it is, and the API takes addresses, no names (instance groups)."""
+    inside = _list(given, "networkInterfaces") if "networkInterfaces" in given else []
+    for of in (given, *inside):
+        for key in ("network", "subnetwork"):
+            value = str(of.get(key) or "projects/")
+            if not re.match(r"(https://[^ ]*/)?projects/", value):
+                yield f"{key} {value!r} is no address"
+
+
 def _gcp_firewall(given: Given) -> Iterator[str]:
     """One of sourceRanges and sourceTags has to be given for ingress; ICMP has no ports."""
     if given.get("direction") != "INGRESS" or given.get("destinationRanges"):
@@ -484,6 +494,7 @@ def _list(given: Given, key: str) -> list[dict[str, Value]]:
 _RULES: list[tuple[str, Callable[[Given], Iterator[str]]]] = [
     (r"gcp:compute/(?!instanceGroupMembership).*", _gcp_name),
     (r"gcp:compute/.*", _gcp_labels),
+    (r"gcp:compute/.*", _gcp_network),
     (r"gcp:compute/instance:.*", _gcp_instance),
     (r"gcp:compute/firewall:.*", _gcp_firewall),
     (r"gcp:compute/routerNat:.*", _gcp_nat),

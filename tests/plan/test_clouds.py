@@ -57,6 +57,7 @@ EVERY_WAY: list[tuple[Config, Edits]] = [
     (gcp, {"machines.gcp.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"}),
     (gcp, {"machines.gcp.network": "mine", "machines.gcp.subnetwork": "mine"}),
     (gcp, {"machines.gcp.network": "mine", "network.plugin": "none"}),
+    (gcp, {"machines.gcp.network": "mine", "machines.gcp.subnetwork": "mine", "machines.gcp.networkProject": "the-host-project", "machines.gcp.addressOffset": 200, "pools.worker.addressOffset": 300}),
     (gcp, {"pools.worker.machineType": "t2a-standard-2", "pools.worker.arch": "arm64"}),
     (gcp, {"machines.gcp.serviceAccountRoles": ["roles/compute.viewer"], "machines.gcp.labels": {"team": "a"}}),
     (gcp, {"pools.etcd": {"roles": ["etcd"], "count": 3, "zones": list(ZONES), "etcdDiskGib": 40}, "pools.master.roles": ["master"]}),
@@ -545,3 +546,21 @@ def test_pods_reach_the_metadata_service_where_the_config_says_so_and_nowhere_el
         assert f"POD_METADATA={'1' if opened else ''}\n" in user_data(machine), machine.name
         options = plain(machine.inputs.get("metadataOptions"))
         assert options is None or options["httpPutResponseHopLimit"] == (2 if opened else 1)
+
+
+def test_a_network_of_another_project_is_used_by_its_address_and_opened_there(
+    stacks: Stacks,
+) -> None:
+    shared = {"machines.gcp.network": "mine", "machines.gcp.subnetwork": "part", "machines.gcp.networkProject": "the-host-project"}  # fmt: skip
+    _, run = stacks.settled(gcp(shared))
+    where = "projects/the-host-project"
+    text = {r.name: str(plain(dict(r.inputs))) for r in of_clouds(run)}
+    assert not [r for r in of_clouds(run) if r.type.endswith((":Network", ":Subnetwork", ":Router"))]  # fmt: skip
+    groups = [r for r in of_clouds(run) if r.type.endswith((":InstanceGroup", ":Firewall"))]
+    assert len(groups) > 10
+    for one in groups:
+        assert one.text("network") == f"{where}/global/networks/mine"
+        assert (one.text("project") == "the-host-project") == one.type.endswith(":Firewall")
+    for machine in machines_of(run):
+        assert f"{where}/regions/europe-west3/subnetworks/part" in text[machine.name]
+    assert f"{where}/regions/europe-west3/subnetworks/part" in text["prod-api-internal"]

@@ -11,19 +11,7 @@ from tests.plan.settled import Stacks
 from tests.plan.told_pairs import Pair, drawn, told
 from tests.unit.configs import adopted, aws, gcp, lab
 
-_MINE = {
-    "machines.aws.vpcId": "vpc-0123456789abcdef0",
-    "machines/aws/subnets": {
-        f"eu-central-1{zone}": {
-            "cidr": f"10.20.{16 * number}.0/20",
-            "id": f"subnet-0123456789abcde{number}",
-            "publicId": f"subnet-0123456789abcdf{number}",
-        }
-        for number, zone in enumerate("abc")
-    },
-}
 CLOUDS = {
-    "another VPC": (aws(), aws(_MINE)),
     "a policy": (aws(), aws({"machines.aws.policies": ["arn:aws:iam::aws:policy/AdministratorAccess"]})),
     "AWS, labels": (aws(), aws({"machines.aws.labels": {"team": "a"}})),
     "AWS, whose account": (aws(), aws({"machines.aws.account": "123456789012"})),
@@ -31,7 +19,6 @@ CLOUDS = {
     "AWS, NAT by zone": (aws({"machines.aws.natGateways": "one"}), aws()),
     "AWS, no protection": (aws(), aws({"machines.aws.deletionProtection": False})),
     "AWS, another balancer": (aws(), aws({"machines.aws.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"})),
-    "another network": (gcp(), gcp({"machines.gcp.network": "mine"})),
     "open node ports": (gcp(), gcp({"machines.gcp.nodePortsFrom": ["0.0.0.0/0"]})),
     "Google, no balancer": (gcp(), gcp({"machines.gcp.apiLoadBalancer": "none"})),
 }  # fmt: skip

@@ -111,6 +111,14 @@ def bastion_type(_spec: Spec) -> str:
     return "box-2"
 
 
+def first_offset(_spec: Spec) -> int:
+    return cloud.FIRST_OFFSET
+
+
+def ground(_spec: Spec) -> Mapping[str, object]:
+    return {}
+
+
 def inner_domain(_spec: Spec) -> str:
     return ""
 

@@ -60,10 +60,7 @@ class Record:
         return name
 
     def _made(self, network: Network, labels: Mapping[str, str]) -> Input[str]:
-        cluster, cloud = self._plan.spec.cluster.name, self._plan.spec.machines.gcp
-        seen_by: Input[str] = network.network
-        if cloud is not None and cloud.network is not None:
-            seen_by = f"projects/{cloud.project}/global/networks/{cloud.network}"
+        cluster = self._plan.spec.cluster.name
         # By its domain: another one is another zone, made before this one goes.
         made = gcp.dns.ManagedZone(
             f"{cluster}-zone-{self._said.domain.replace('.', '-')}",
@@ -73,7 +70,9 @@ class Record:
             visibility="private",
             private_visibility_config=gcp.dns.ManagedZonePrivateVisibilityConfigArgs(
                 networks=[
-                    gcp.dns.ManagedZonePrivateVisibilityConfigNetworkArgs(network_url=seen_by)
+                    gcp.dns.ManagedZonePrivateVisibilityConfigNetworkArgs(
+                        network_url=network.network
+                    )
                 ]
             ),
             labels=labels,

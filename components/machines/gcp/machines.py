@@ -221,6 +221,8 @@ class Gcp(ComponentResource):
             f"{name}-let-in",
             name=name,
             network=self._network.network,
+            # Of a network that another project shares rules are made there.
+            project=self._said.network_project,
             direction="INGRESS",
             allows=[gcp.compute.FirewallAllowArgs(protocol=rule.protocol, ports=ports)],
             source_tags=[f"{self._name}-{group}" for group in rule.groups] or None,

@@ -6,6 +6,7 @@ import pulumi_gcp as gcp
 from pulumi import Input, Resource, ResourceOptions
 
 from stacks.config.clouds import GcpSpec
+from stacks.providers.gcp import networks
 
 
 class Network:
@@ -13,8 +14,8 @@ class Network:
 
     def __init__(self, name: str, said: GcpSpec, *, opts: ResourceOptions) -> None:
         self.ways_out: list[Resource] = []  # machines reach nothing outside before these are done
-        self.network: Input[str] = said.network or ""
-        self.subnetwork: Input[str] = said.subnetwork or ""
+        self.network: Input[str] = networks.network(said)
+        self.subnetwork: Input[str] = networks.subnetwork(said)
         if said.network is None:
             self.network = gcp.compute.Network(
                 f"{name}-network",

@@ -27,7 +27,6 @@ FIXED: Mapping[str, str] = {
     "account": "everything that the stack has made is in it",
     "region": "machines and their addresses are of it",
     "cidr": "machines have their addresses of it",
-    "vpcId": "machines are made in it",
 }
 ZONE = ("[a-z]", "a")
 TYPE = (re.compile(r".*\..*"), "m6i.large")
@@ -109,6 +108,23 @@ def bastion_address(spec: Spec, *, tunnel: bool) -> str | None:
 def bastion_type(spec: Spec) -> str:
     """Of AWS's own words."""
     return bastions.machine_type(spec)
+
+
+def first_offset(_spec: Spec) -> int:
+    """AWS takes the first four, then come the bastion of a tunnel and the load balancer."""
+    return cloud.FIRST_OFFSET
+
+
+def ground(spec: Spec) -> Mapping[str, object]:
+    """What machines, bastion and ways out are in, for life."""
+    found = spec.machines.aws
+    if found is None:
+        return {}
+    out: dict[str, object] = {"machines.aws.vpcId": found.vpc_id}
+    for zone in cloud.zones(spec, found.subnets):
+        said = found.subnets[zone].model_dump(by_alias=True)
+        out |= {f"machines.aws.subnets.{zone}.{key}": value for key, value in said.items()}
+    return out
 
 
 def inner_domain(spec: Spec) -> str:

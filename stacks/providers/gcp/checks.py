@@ -51,6 +51,9 @@ def _section(said: GcpSpec) -> Iterator[Problem]:
             yield Problem(f"machines.gcp.{key}", text)
     if said.subnetwork is not None and said.network is None:
         yield Problem("machines.gcp.network", "is missing; it is the network of subnetwork")
+    if said.network_project is not None and said.subnetwork is None:
+        text = "is missing; of a network that another project shares, the subnet is there too"
+        yield Problem("machines.gcp.subnetwork", text)
     bits = IPv4Network(said.cidr).prefixlen
     if not _MASKS[0] <= bits <= _MASKS[1]:
         text = f"/{bits} does not fit; use /{_MASKS[0]} to /{_MASKS[1]}"

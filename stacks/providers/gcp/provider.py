@@ -28,6 +28,7 @@ FIXED: Mapping[str, str] = {
     "project": "machines are made in it",
     "region": "machines and their addresses are of it",
     "cidr": "machines have their addresses of it",
+    "addressOffset": "certificates hold the load balancer's address",
 }
 ZONE = ("-[a-z]", "-b")
 TYPE = (re.compile(r"[^.]*"), "e2-standard-2")
@@ -44,9 +45,9 @@ HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]] = {
 }
 OWN_LABELS = "goog"
 PROTECTED_BY = "Google"
-# Another than the bastion's: with a change of access both are there for a time. The first two of a
-# subnet are taken.
-_TUNNEL_OFFSET = 3
+# From addressOffset on. Another for a tunnel than the bastion's: with a change of access both are
+# there for a time.
+_TUNNEL, _BASTION, _BALANCER = 0, 1, 2
 _BASTION_TYPE = "e2-micro"
 
 problems = checks.problems
@@ -99,13 +100,29 @@ def zones(_spec: Spec) -> None:
 def balancer_addresses(spec: Spec) -> tuple[str, ...]:
     """One, of the subnet."""
     found = spec.machines.gcp
-    return (nth(found.cidr, cloud.BALANCER_OFFSET),) if found else ()
+    return (nth(found.cidr, found.address_offset + _BALANCER),) if found else ()
 
 
 def bastion_address(spec: Spec, *, tunnel: bool) -> str | None:
     """In the subnet, where machines are too."""
-    found, offset = spec.machines.gcp, _TUNNEL_OFFSET if tunnel else cloud.BASTION_OFFSET
-    return nth(found.cidr, offset) if found else None
+    found, which = spec.machines.gcp, _TUNNEL if tunnel else _BASTION
+    return nth(found.cidr, found.address_offset + which) if found else None
+
+
+def first_offset(spec: Spec) -> int:
+    """Behind those three."""
+    found = spec.machines.gcp
+    return found.address_offset + _BALANCER + 1 if found else cloud.FIRST_OFFSET
+
+
+def ground(spec: Spec) -> Mapping[str, object]:
+    """What machines are in, for life."""
+    found = spec.machines.gcp
+    if found is None:
+        return {}
+    said = {"network": found.network, "subnetwork": found.subnetwork}
+    said["networkProject"] = found.network_project
+    return {f"machines.gcp.{key}": value for key, value in said.items()}
 
 
 def bastion_type(spec: Spec) -> str:

@@ -576,3 +576,58 @@ def test_the_examples_stay_within_what_an_account_on_aws_has_at_first() -> None:
         config = yaml.safe_load((Path(__file__).parents[3] / f"examples/{name}.yaml").read_text())
         raw = {key.removeprefix("kube-ha:"): value for key, value in config["config"].items()}
         assert not [w for w in plan_of(load(raw, read_keys=False)).warnings if "Elastic" in w.text]
+
+
+MINE = {
+    "machines.aws.vpcId": "vpc-0123456789abcdef0",
+    "machines/aws/subnets": {
+        f"eu-central-1{zone}": {
+            "cidr": f"10.20.{16 * number}.0/20",
+            "id": f"subnet-0123456789abcde{number}",
+            "publicId": f"subnet-0123456789abcdf{number}",
+        }
+        for number, zone in enumerate("abc")
+    },
+}
+SHARED = {"machines.gcp.network": "mine", "machines.gcp.subnetwork": "mine", "machines.gcp.networkProject": "the-host-project"}  # fmt: skip
+OTHER_GROUND = {
+    "a VPC that is there": (aws, {}, MINE, "machines.aws.vpcId"),
+    "one of its own": (aws, MINE, {}, "machines.aws.vpcId"),
+    "another VPC": (aws, MINE, {**MINE, "machines.aws.vpcId": "vpc-0123456789abcdef1"}, "machines.aws.vpcId"),
+    "another subnet": (aws, MINE, {**MINE, "machines/aws/subnets/eu-central-1b/id": "subnet-0123456789abcdea1"}, "machines.aws.subnets.eu-central-1b.id"),
+    "another public range": (aws, {}, {"machines/aws/subnets/eu-central-1b/publicCidr": "10.20.250.0/24"}, "machines.aws.subnets.eu-central-1b.publicCidr"),
+    "a network that is there": (gcp, {}, {"machines.gcp.network": "mine"}, "machines.gcp.network"),
+    "another subnet at Google": (gcp, SHARED, {**SHARED, "machines.gcp.subnetwork": "other"}, "machines.gcp.subnetwork"),
+    "another project's": (gcp, SHARED, {**SHARED, "machines.gcp.networkProject": "another-project"}, "machines.gcp.networkProject"),
+    "other addresses of its own": (gcp, {}, {"machines.gcp.addressOffset": 4, "pools.master.addressOffset": 10}, "machines.gcp.addressOffset"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("config", "start", "edit", "path"), OTHER_GROUND.values(), ids=OTHER_GROUND)  # fmt: skip
+def test_machines_do_not_move_to_another_network(
+    config: type, start: dict[str, object], edit: dict[str, object], path: str
+) -> None:
+    """The old one would be deleted around them, and the provider keeps them where they are."""
+    assert path in refused(planned(config(start)), planned(config(edit)))
+
+
+def test_a_zone_more_brings_a_subnet_of_its_own() -> None:
+    few = {"machines/aws/subnets/eu-central-1c": GONE, "machines.aws.fewZones": True}
+    few |= {f"pools.{pool}.zones": ["eu-central-1a", "eu-central-1b"] for pool in ("master", "worker")}  # fmt: skip
+    more = {"machines.aws.fewZones": True, "pools.master.zones": ["eu-central-1a", "eu-central-1b"]}
+    more |= {"pools.worker.zones": ["eu-central-1a", "eu-central-1b", "eu-central-1c"]}
+    verdict(planned(aws(few)), planned(aws(more)))
+
+
+def test_addresses_of_the_stack_itself_can_lie_behind_those_that_are_taken() -> None:
+    """Google gives the first free ones to whoever comes: in a subnet with machines they are taken."""
+    moved = {"machines.gcp.addressOffset": 200, "pools.master.addressOffset": 210, "pools.worker.addressOffset": 300}  # fmt: skip
+    plan = planned(gcp(moved))
+    assert clouds.balancer_addresses(plan.spec) == ("10.20.0.202",)
+    assert cloud_machines.bastion_address(plan) == "10.20.0.201"
+    assert cloud_machines.bastion_address(planned(gcp({**moved, **behind_tunnel("gcp")}))) == "10.20.0.200"  # fmt: skip
+    found = problems(gcp({"machines.gcp.addressOffset": 200}))
+    assert {path for path, _ in found} == {"pools.master.addressOffset", "pools.worker.addressOffset"}  # fmt: skip
+    assert all("at least 202" in text for _, text in found)
+    shared = {"machines.gcp.network": "mine", "machines.gcp.networkProject": "the-host-project"}
+    assert_problems(problems(gcp(shared)), {"machines.gcp.subnetwork": "the subnet is there too"})
