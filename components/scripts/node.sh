@@ -19,6 +19,7 @@
 #   SERVING_ISSUED, CLOUD_DOMAIN, PROVIDER_ID, ADDRESS: see identity.sh
 #   VIP                 address:port, where phase vip follows
 #   INGRESS             1: phase ingress follows
+#   DISK_GIB            in a cloud: size of the disk at /var/lib/kube-ha, on which etcd is
 # Changes: the units containerd, kubelet and haproxy, the files named above, packages, /usr/local/lib/kube-ha.
 CERTS=/etc/containerd/certs.d
 NEXT=$HOME_DIR/next # the kubelet that phase master is to put in place
@@ -252,6 +253,23 @@ local_api() {
 }
 
 # An etcd member that has data is started before anybody asks whether a cluster exists.
+# A disk that was made bigger: the cloud tells the machine in its own time, and the file system follows while it is
+# mounted. One that is bigger than that has been so before, and stays.
+grow_data_disk() {
+  local disk before
+  [[ -n ${DISK_GIB:-} ]] || return 0
+  disk=$(findmnt -nro SOURCE --mountpoint "$HOME_DIR" || true) # nothing there: phase preflight refuses such a machine
+  [[ -n $disk ]] || die "no disk of its own is mounted at $HOME_DIR" "see blkid and journalctl -u cloud-init on $NODE"
+  wait_for 300 "disk $disk of $DISK_GIB GiB" has_gib "$disk" "$DISK_GIB"
+  before=$(stat -f -c %b "$HOME_DIR")
+  resize2fs "$disk" >"$STATE/resize.log" 2>&1 || die "resize2fs $disk: $(tail -n 3 "$STATE/resize.log")" "e2fsck -n $disk"
+  if [[ $(stat -f -c %b "$HOME_DIR") != "$before" ]]; then
+    changes=$((changes + 1))
+    log "the file system of $HOME_DIR has all of $DISK_GIB GiB now"
+  fi
+}
+has_gib() { (($(blockdev --getsize64 "$1") >= $2 << 30)); }
+
 revive_etcd() {
   if etcd_has_data && [[ -f /etc/systemd/system/etcd.service ]]; then systemctl start --no-block etcd; fi
 }
@@ -285,6 +303,7 @@ main() {
     if [[ $ROLES != etcd ]]; then begin "$APPLIED"; fi
   fi
   packages
+  grow_data_disk
   if [[ $ROLES == *etcd* ]]; then revive_etcd; fi
   if [[ $ROLES == etcd ]]; then
     os_update

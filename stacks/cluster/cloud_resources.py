@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stacks.cluster import api_record, firewall
+from stacks.cluster import api_record, cloud_machines, firewall
 from stacks.cluster.plan import Plan
 from stacks.providers import registry
 from stacks.providers.site import Kind, Machine, Site
@@ -22,7 +22,11 @@ def of_plan(plan: Plan, nodes: Iterable[str]) -> dict[str, tuple[Kind, object]]:
         spec=plan.spec,
         balancer=plan.balancer,
         machines=tuple(
-            Machine(name=node.name, groups=firewall.groups(node.roles))
+            Machine(
+                name=node.name,
+                groups=firewall.groups(node.roles),
+                etcd_disk_gib=cloud_machines.hardware(plan, node).etcd_disk_gib,
+            )
             for node in plan.nodes
             if node.name in names
         ),

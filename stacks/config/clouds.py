@@ -79,7 +79,7 @@ class CloudSpec(Section):
     etcd_disk_gib: DiskGib = Field(
         20,
         description="disk of its own at /var/lib/kube-ha of machines with etcd; it is kept when "
-        "the machine is replaced",
+        "the machine is replaced, and can grow",
     )
     labels: dict[CloudLabel, CloudLabel] = Field(
         default_factory=dict, description="labels (GCP) or tags (AWS) of all resources"

@@ -85,7 +85,7 @@ class PoolSpec(Section):
         None, description="gcp, aws: in place of diskGib there; new machines get it"
     )
     etcd_disk_gib: DiskGib | None = Field(
-        None, description="gcp, aws: in place of etcdDiskGib there; new disks get it"
+        None, description="gcp, aws: in place of etcdDiskGib there; disks that are there grow"
     )
 
 

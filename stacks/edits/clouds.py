@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from stacks.checks.refusals import Refusal
 from stacks.cluster import cloud_machines, clouds
@@ -25,6 +26,7 @@ def refusals_of(before: Memory, plan: Plan) -> list[Refusal]:
         *_too_early(then, plan),
         *_balancer_anew(then, plan),
         *_elsewhere(then, plan),
+        *_disks(then, plan),
     ]
 
 
@@ -43,6 +45,21 @@ def _too_early(then: Plan, plan: Plan) -> Iterator[Refusal]:
                 "manager would find no machine for the Nodes that are there, and may delete those "
                 "that are not Ready; run up without it, then add it",
             )
+
+
+def _disks(then: Plan, plan: Plan) -> Iterator[Refusal]:
+    """Disks of etcd, which outlive their machine, grow and do not shrink."""
+    known = {node.name: node for node in then.etcd}
+    for old, node in ((known[node.name], node) for node in plan.etcd if node.name in known):
+        size, wanted = (
+            cloud_machines.hardware(one, of).etcd_disk_gib or 0
+            for one, of in ((then, old), (plan, node))
+        )
+        if wanted < size:
+            own = plan.spec.pools[node.pool].etcd_disk_gib is not None
+            path = f"pools.{node.pool}" if own else clouds.path(plan.spec)
+            text = f"the disk of {node.name} has {size} GiB, and no disk shrinks; set it back"
+            yield Refusal("fixed", node.name, f"{path}.etcdDiskGib", text)
 
 
 def _elsewhere(then: Plan, plan: Plan) -> Iterator[Refusal]:
@@ -85,7 +102,8 @@ def warnings_of(before: Memory | None, plan: Plan) -> list[Problem]:
         return []
     stale: dict[str, list[str]] = {}
     for old, node in _kept(then, plan):
-        if cloud_machines.hardware(then, old) != cloud_machines.hardware(plan, node):
+        was, now = cloud_machines.hardware(then, old), cloud_machines.hardware(plan, node)
+        if was != replace(now, etcd_disk_gib=was.etcd_disk_gib):
             stale.setdefault(node.pool, []).append(node.name)
     text = (
         "another machine type, boot disk or podMetadata is for machines still to be made; until "

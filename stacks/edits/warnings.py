@@ -54,7 +54,8 @@ def _unsaved(before: Memory, plan: Plan) -> Iterator[Problem]:
 def _disks(then: Spec, now: Spec) -> Iterator[Problem]:
     cloud = registry.cloud(now)
     was, wanted = (cloud.said(then), cloud.said(now)) if cloud else (None, None)
-    if was and wanted and was.etcd_disk_type != wanted.etcd_disk_type:
+    stays = cloud is not None and cloud.DISK_TYPE_STAYS
+    if stays and was and wanted and was.etcd_disk_type != wanted.etcd_disk_type:
         text = f"goes to {wanted.etcd_disk_type} for disks still to be made; those that are there"
         path = f"{clouds.path(now)}.etcdDiskType"
         yield Problem(path, f"{text} stay {was.etcd_disk_type}")

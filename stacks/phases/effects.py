@@ -37,6 +37,9 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ),
     ("node", "INCARNATION"): Effect(what="generation", then="the node is recreated"),
     ("node", "ADDRESS"): Effect(what="address", then=_QUIET),
+    ("node", "DISK_GIB"): Effect(
+        what="size of etcd's disk", then="its file system grows, etcd keeps running"
+    ),
     ("node", "OS_PACKAGES"): Effect(
         what="packages of the operating system",
         then="it steps aside, packages are brought up to date, and it reboots if os.reboot says so",

@@ -6,7 +6,7 @@ import base64
 import json
 from collections.abc import Mapping
 
-from stacks.cluster import digests, rotation
+from stacks.cluster import cloud_machines, clouds, digests, rotation
 from stacks.cluster.artifacts import File, images
 from stacks.cluster.plan import Node, Plan
 from stacks.phases import downloads, serving_certificates
@@ -32,6 +32,8 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
         values["INCARNATION"] = str(node.generation)
     if node.is_etcd or node.is_master:
         values["ADDRESS"] = node.address
+    if node.is_etcd and clouds.in_cloud(plan.spec):
+        values["DISK_GIB"] = str(cloud_machines.hardware(plan, node).etcd_disk_gib)
     if node.in_kubernetes:
         values |= {
             "KUBERNETES": plan.versions.kubernetes,

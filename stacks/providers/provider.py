@@ -88,6 +88,7 @@ class Cloud(Provider, Protocol):
     TUNNEL_FROM: tuple[str, ...]  # networks from which a tunnel comes to the bastion
     HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]]  # networks that a load balancer asks from
     OWN_LABELS: str  # how labels begin that the cloud keeps for itself
+    DISK_TYPE_STAYS: bool  # etcd's disks keep the type that they were made with
     PROTECTED_BY: str  # who keeps an update from deleting a protected machine; empty: nobody does
 
     def said(self, spec: Spec) -> Said | None:

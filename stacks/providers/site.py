@@ -34,6 +34,7 @@ class Machine:
 
     name: str
     groups: tuple[Group, ...]
+    etcd_disk_gib: int | None = None  # None: it has no disk for etcd
 
     @property
     def is_etcd(self) -> bool:

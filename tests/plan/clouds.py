@@ -23,7 +23,7 @@ from toolchain.values import Properties, Value, plain
 # new resource"). Of machines only what is not ignored.
 _REPLACING = {
     "gcp:compute/instance:Instance": {"name", "zone", "bootDisk", "networkInterfaces"},
-    "gcp:compute/disk:Disk": {"name", "zone", "type"},
+    "gcp:compute/disk:Disk": {"name", "zone", "type"},  # a size is changed in place, to a bigger one
     "gcp:compute/forwardingRule:ForwardingRule": {"name", "ipAddress", "loadBalancingScheme", "ports", "portRange"},
     "gcp:compute/instanceGroupMembership:InstanceGroupMembership": {"instance", "instanceGroup", "zone"},
     "gcp:compute/network:Network": {"name"},

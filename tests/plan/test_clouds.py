@@ -128,8 +128,8 @@ EDITS: list[tuple[Config, Edits, Edits, list[str]]] = [
     (gcp, {"pools.worker.count": 3}, {"pools.worker.count": 2},
      [*marked("-", "machine scripts preflight node join", ["worker-3"]), "- prod-wave-2", *ADDRESSES, *GATE]),
     # Machines that are there keep what they were made of.
-    (gcp, {}, {"pools.worker.machineType": "e2-standard-4", "pools.master.diskGib": 80, "pools.master.etcdDiskGib": 40}, []),
-    (aws, {}, {"pools.worker.machineType": "m6i.xlarge", "pools.master.diskGib": 80, "pools.master.etcdDiskGib": 40}, []),
+    (gcp, {}, {"pools.worker.machineType": "e2-standard-4", "pools.master.diskGib": 80}, []),
+    (aws, {}, {"pools.worker.machineType": "m6i.xlarge", "pools.master.diskGib": 80}, []),
     (gcp, {}, {"machines.gcp.machineType": "e2-standard-8", "machines.gcp.image": "ubuntu-os-cloud/ubuntu-2204-lts"}, GATE),
     (aws, {}, {"machines.aws.machineType": "m6i.xlarge", "machines.aws.image": "ami-0123456789abcdef0"}, GATE),
     (gcp, {}, {"machines.gcp.sshFrom": ["198.51.100.0/24"], "machines.gcp.apiFrom": ["203.0.113.0/24"]},
@@ -564,3 +564,24 @@ def test_a_network_of_another_project_is_used_by_its_address_and_opened_there(
     for machine in machines_of(run):
         assert f"{where}/regions/europe-west3/subnetworks/part" in text[machine.name]
     assert f"{where}/regions/europe-west3/subnetworks/part" in text["prod-api-internal"]
+
+
+@pytest.mark.parametrize("config", [gcp, aws])
+@pytest.mark.parametrize("anew", [{}, {"nodes.master-2.generation": 2}])
+def test_a_bigger_disk_of_etcd_grows_where_it_is_and_its_file_system_with_it(
+    stacks: Stacks, config: Config, anew: Edits
+) -> None:
+    path = f"machines.{config.__name__}"
+    start = {f"{path}.deletionProtection": False}
+    edit = {**start, f"{path}.etcdDiskGib": 40, **anew}
+    found = told(stacks, Pair("disk", config(start), config(edit)))
+    assert found.findings() == []
+    disks = {f"prod-master-{number}-etcd-disk" for number in (1, 2, 3)}
+    assert disks <= kinds(found.run, "~")
+    assert not disks & kinds(found.run, "!")
+    graph = Graph(found.run)
+    for number in (1, 2, 3):
+        disk = found.run.named(f"prod-master-{number}-etcd-disk")
+        assert plain(disk.inputs["size"]) == 40
+        assert "DISK_GIB=40\n" in found.run.named(f"prod-master-{number}-node").text("stdin")
+        assert disk.name in graph.before(f"prod-master-{number}-node")

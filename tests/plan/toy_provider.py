@@ -43,6 +43,7 @@ DNS_ZONE_PROJECT = False
 TUNNEL_FROM: tuple[str, ...] = ()
 HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]] = {"internal": ("198.51.100.0/24",)}
 OWN_LABELS = "toy"
+DISK_TYPE_STAYS = False
 PROTECTED_BY = "the toy"
 
 

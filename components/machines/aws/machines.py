@@ -170,9 +170,7 @@ class Aws(ComponentResource):
             tags=cloud_machines.tags(self._plan, name, owned=True),
             opts=ResourceOptions.merge(
                 self._own,
-                ResourceOptions(
-                    delete_before_replace=True, ignore_changes=["iops", "size", "type"]
-                ),
+                ResourceOptions(delete_before_replace=True),
             ),
         )
 

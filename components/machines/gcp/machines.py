@@ -151,7 +151,8 @@ class Gcp(ComponentResource):
             labels=self._labels,
             opts=ResourceOptions.merge(
                 self._own,
-                ResourceOptions(delete_before_replace=True, ignore_changes=["size", "type"]),
+                # A bigger one grows where it is; another type is another disk, which is refused.
+                ResourceOptions(delete_before_replace=True, ignore_changes=["type"]),
             ),
         )
 

@@ -36,6 +36,7 @@ DNS_ZONE_PROJECT = False
 TUNNEL_FROM: tuple[str, ...] = ()  # SSM's agent on the bastion dials out, and then itself
 HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]] = {}  # they come from the load balancer's group
 OWN_LABELS = "aws"
+DISK_TYPE_STAYS = False
 PROTECTED_BY = ""
 # Another than the bastion's: with a change of access both are there for a time. The first four of a
 # subnet are taken.

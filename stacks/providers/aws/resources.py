@@ -126,7 +126,8 @@ def _machine(site: Site, said: AwsSpec, machine: Machine) -> Iterator[Part]:
     protected, name = machine.is_etcd and said.deletion_protection, machine.name
     yield f"{name}-machine", "machines", (tags, vpc, protected, machine.groups)
     if machine.is_etcd:
-        yield f"{name}-etcd-disk", "machines", tags
+        made_of = (machine.etcd_disk_gib, said.etcd_disk_type)
+        yield f"{name}-etcd-disk", "machines", (made_of, tags)
         yield f"{name}-etcd-disk-attached", "machines", ()
     if said.access == "public":
         yield f"{name}-machine-address", "machines", said.labels

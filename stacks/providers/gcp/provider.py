@@ -44,6 +44,7 @@ HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]] = {
     "external": ("209.85.152.0/22", "209.85.204.0/22", "35.191.0.0/16"),
 }
 OWN_LABELS = "goog"
+DISK_TYPE_STAYS = True
 PROTECTED_BY = "Google"
 # From addressOffset on. Another for a tunnel than the bastion's: with a change of access both are
 # there for a time.

@@ -63,7 +63,7 @@ def _machine(site: Site, said: GcpSpec, machine: Machine) -> Iterator[Part]:
     protected = machine.is_etcd and said.deletion_protection
     yield f"{name}-machine", "machines", (labels, protected, machine.groups)
     if machine.is_etcd:
-        yield f"{name}-etcd-disk", "machines", labels
+        yield f"{name}-etcd-disk", "machines", (machine.etcd_disk_gib, labels)
     if said.access == "public":
         yield f"{name}-address", "machines", labels
     if machine.is_master and site.balancer != "none":

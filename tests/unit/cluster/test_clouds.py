@@ -631,3 +631,16 @@ def test_addresses_of_the_stack_itself_can_lie_behind_those_that_are_taken() -> 
     assert all("at least 202" in text for _, text in found)
     shared = {"machines.gcp.network": "mine", "machines.gcp.networkProject": "the-host-project"}
     assert_problems(problems(gcp(shared)), {"machines.gcp.subnetwork": "the subnet is there too"})
+
+
+@pytest.mark.parametrize("config", [gcp, aws])
+def test_disks_of_etcd_grow_and_do_not_shrink_with_a_new_machine_neither(config: type) -> None:
+    path = f"machines.{config.__name__}"
+    start = {f"{path}.etcdDiskGib": 40, f"{path}.deletionProtection": False}
+    for more in ({}, {"nodes.master-2.generation": 2}):
+        smaller = refused(planned(config(start)), planned(config({**start, f"{path}.etcdDiskGib": 30, **more})))  # fmt: skip
+        assert "the disk of master-1 has 40 GiB, and no disk shrinks" in smaller[f"{path}.etcdDiskGib"]  # fmt: skip
+        bigger = verdict(planned(config(start)), planned(config({**start, "pools.master.etcdDiskGib": 60, **more})))  # fmt: skip
+        assert not [text for _, text in bigger.warnings if "disk" in text]
+    own = {**start, "pools.master.etcdDiskGib": 60}
+    assert "pools.master.etcdDiskGib" in refused(planned(config(own)), planned(config({**own, "pools.master.etcdDiskGib": 50})))  # fmt: skip
