@@ -20,6 +20,7 @@ class Hardware:
     disk_gib: int
     etcd_disk_gib: int | None  # None: no etcd, no disk of its own
     pod_metadata: bool
+    others: tuple[object, ...]  # of the provider's own words
 
 
 def provider_id(plan: Plan, node: Node, instance: str) -> str:
@@ -75,11 +76,13 @@ def bastion_mark(plan: Plan) -> str | None:
 def hardware(plan: Plan, node: Node) -> Hardware:
     """What the machine of a node is made of, when it is made."""
     cloud, pool = of_plan(plan), plan.spec.pools[node.pool]
+    said = _cloud(plan).said(plan.spec)
     return Hardware(
         type=clouds.machine_type(plan.spec, pool),
         disk_gib=pool.disk_gib or cloud.disk_gib,
         etcd_disk_gib=(pool.etcd_disk_gib or cloud.etcd_disk_gib) if node.is_etcd else None,
         pod_metadata=cloud.pod_metadata,
+        others=said.machines if said else (),
     )
 
 

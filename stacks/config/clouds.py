@@ -31,6 +31,9 @@ DEFAULT_IMAGE = "136693071363/debian-12"
 DEFAULT_BASTION_IMAGE = "099720109477/ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04"
 
 
+GcpDisk = Literal["pd-balanced", "pd-ssd", "hyperdisk-balanced"]
+
+
 class CloudSpec(Section):
     """What both clouds have in common."""
 
@@ -136,8 +139,21 @@ class GcpSpec(CloudSpec):
         "ubuntu-os-cloud/ubuntu-2404-lts-arm64", description="the same for pools of arm64"
     )
     machine_type: InstanceType = Field("e2-standard-2", description="machine type")
-    disk_type: Literal["pd-balanced", "pd-ssd"] = Field("pd-balanced", description="boot disks")
-    etcd_disk_type: Literal["pd-balanced", "pd-ssd"] = Field("pd-ssd", description="etcd's disks")
+    disk_type: GcpDisk | None = Field(
+        None,
+        description="boot disks; default: pd-balanced, or hyperdisk-balanced where the machine "
+        "type takes no other, as n4 and c4a",
+    )
+    etcd_disk_type: GcpDisk | None = Field(
+        None,
+        description="etcd's disks; default: pd-ssd, or hyperdisk-balanced where the machine type "
+        "takes no other",
+    )
+    secure_boot: bool = Field(
+        default=True,
+        description="false for an image that is not signed for it, as many of arm64; for machines "
+        "still to be made",
+    )
     service_account_roles: tuple[ServiceRole, ...] = Field(
         (), description="roles of the machines' own service account in the project; default: none"
     )

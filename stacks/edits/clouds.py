@@ -49,7 +49,7 @@ def _too_early(then: Plan, plan: Plan) -> Iterator[Refusal]:
 
 def _disks(then: Plan, plan: Plan) -> Iterator[Refusal]:
     """Disks of etcd, which outlive their machine, grow and do not shrink."""
-    known = {node.name: node for node in then.etcd}
+    known, smaller = {node.name: node for node in then.etcd}, dict[tuple[str, int], list[str]]()
     for old, node in ((known[node.name], node) for node in plan.etcd if node.name in known):
         size, wanted = (
             cloud_machines.hardware(one, of).etcd_disk_gib or 0
@@ -58,8 +58,10 @@ def _disks(then: Plan, plan: Plan) -> Iterator[Refusal]:
         if wanted < size:
             own = plan.spec.pools[node.pool].etcd_disk_gib is not None
             path = f"pools.{node.pool}" if own else clouds.path(plan.spec)
-            text = f"the disk of {node.name} has {size} GiB, and no disk shrinks; set it back"
-            yield Refusal("fixed", node.name, f"{path}.etcdDiskGib", text)
+            smaller.setdefault((f"{path}.etcdDiskGib", size), []).append(node.name)
+    for (path, size), names in smaller.items():
+        text = f"disks of {listed(names)} have {size} GiB, and none shrinks; set it back"
+        yield Refusal("fixed", path, path, text)
 
 
 def _elsewhere(then: Plan, plan: Plan) -> Iterator[Refusal]:
@@ -106,8 +108,8 @@ def warnings_of(before: Memory | None, plan: Plan) -> list[Problem]:
         if was != replace(now, etcd_disk_gib=was.etcd_disk_gib):
             stale.setdefault(node.pool, []).append(node.name)
     text = (
-        "another machine type, boot disk or podMetadata is for machines still to be made; until "
-        "their generation "
+        "another machine type, boot disk, image, podMetadata or secureBoot is for machines still "
+        "to be made; until their generation "
     )
     return [
         *_way_in(then, plan),

@@ -52,6 +52,9 @@ class Said:
     region: str
     machine_type: str
     etcd_disk_type: str
+    machines: tuple[
+        object, ...
+    ] = ()  # what else they are made of, which none that is there follows
 
 
 class Provider(Protocol):

@@ -75,6 +75,8 @@ def _gcp(dice: Dice) -> dict[str, object]:
         "network",
         "subnetwork",
         "networkProject",
+        "diskType",
+        "etcdDiskType",
         "addressOffset",
     )
     own = draws.section(dice, GcpSpec, without=(*chosen, *_CHOSEN))

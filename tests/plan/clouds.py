@@ -225,6 +225,19 @@ def _gcp_network(given: Given) -> Iterator[str]:
                 yield f"{key} {value!r} is no address"
 
 
+def _gcp_boot_disk(given: Given) -> Iterator[str]:
+    """Series 4 takes Hyperdisk alone, older ones than 3 none (Compute Engine, "Disk types")."""
+    boot = given.get("bootDisk")
+    made = boot.get("initializeParams") if isinstance(boot, dict) else None
+    if not isinstance(made, dict):
+        yield "no boot disk"
+        return
+    series = re.match(r"[a-z]([0-9]+)", str(given.get("machineType")))
+    is_new = series is not None and int(series[1]) >= 4
+    if series and int(series[1]) != 3 and is_new != str(made.get("type")).startswith("hyperdisk"):
+        yield f"{given.get('machineType')} with {made.get('type')}"
+
+
 def _gcp_firewall(given: Given) -> Iterator[str]:
     """One of sourceRanges and sourceTags has to be given for ingress; ICMP has no ports."""
     if given.get("direction") != "INGRESS" or given.get("destinationRanges"):
@@ -496,6 +509,7 @@ _RULES: list[tuple[str, Callable[[Given], Iterator[str]]]] = [
     (r"gcp:compute/.*", _gcp_labels),
     (r"gcp:compute/.*", _gcp_network),
     (r"gcp:compute/instance:.*", _gcp_instance),
+    (r"gcp:compute/instance:.*", _gcp_boot_disk),
     (r"gcp:compute/firewall:.*", _gcp_firewall),
     (r"gcp:compute/routerNat:.*", _gcp_nat),
     (r"gcp:compute/forwardingRule:.*", _gcp_rule),

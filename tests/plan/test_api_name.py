@@ -198,7 +198,7 @@ def test_whoever_asks_an_internal_balancer_on_aws_is_let_in(
     """Masters, which prove that it serves, other nodes, and people by the bastion. At Google the masters' rules say so."""
     _, run = stacks.settled(aws(edits))
     (balancer,) = (one for one in run.custom if one.type.endswith(":LoadBalancer"))
-    (own,) = plain(balancer.inputs["securityGroups"])
+    (own,) = _list(balancer.value("securityGroups"))
     ids = {one.id: one.name for one in run.custom if one.type.endswith(":SecurityGroup")}
     rules = [one for one in run.custom if one.type.endswith("IngressRule") and one.text("securityGroupId") == own]  # fmt: skip
     sources = {ids[one.text("referencedSecurityGroupId")] for one in rules if "referencedSecurityGroupId" in one.inputs}  # fmt: skip

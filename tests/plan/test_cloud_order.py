@@ -67,7 +67,7 @@ def test_a_balancer_on_aws_that_leaves_a_zone_is_deleted_before_it_is_made_anew(
     stacks: Stacks, kind: str
 ) -> None:
     """Its name, and its inner addresses, can be taken once."""
-    start = {"machines.aws.apiLoadBalancer": kind, "cluster.endpoint": "api.example.com", "frontDoors.dns": "none"}  # fmt: skip
+    start: dict[str, object] = {"machines.aws.apiLoadBalancer": kind, "cluster.endpoint": "api.example.com", "frontDoors.dns": "none"}  # fmt: skip
     start |= {"pools.master.count": 1, "pools.worker.count": 3, "machines.aws.deletionProtection": False}  # fmt: skip
     start |= {"pools.worker.zones": ["eu-central-1a", "eu-central-1b"], "nodes.worker-3.zone": "eu-central-1c"}  # fmt: skip
     start |= {"pools.master.zones": ["eu-central-1a"]}

@@ -87,7 +87,7 @@ def test_at_google_iap_alone_comes_to_the_bastion(stacks: Stacks) -> None:
 def test_on_aws_the_bastion_alone_may_speak_with_ssm_and_nobody_comes_in(stacks: Stacks) -> None:
     _, run = stacks.settled(aws(behind_tunnel("aws")))
     bastion, nodes = run.named("prod-tunnel"), [m for m in machines_of(run) if "-machine" in m.name]
-    assert bastion.text("iamInstanceProfile") == "prod-tunnel"
+    assert bastion.text("iamInstanceProfile") == "prod-tunnel-eu-central-1"
     assert {node.text("iamInstanceProfile") for node in nodes} == {"prod-nodes"}
     (grant,) = [r for r in of_clouds(run) if r.type.endswith(":RolePolicyAttachment")]
     assert (grant.text("role"), grant.text("policyArn")) == (

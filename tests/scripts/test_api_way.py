@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ def sshd(tmp_path: Path) -> Iterator[Sshd]:
     server = servers.start(tmp_path)
     yield server
     server.process.kill()
+    server.process.wait()
 
 
 @pytest.fixture
@@ -83,6 +85,10 @@ def test_the_port_leads_by_a_master_that_answers_and_again_when_that_ends(
             stderr=said,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
+
+    def ended(turn: int) -> bool:
+        return log.read_text().count("the way by master-2 ended") == turn
+
     try:
         for turn in (1, 2):
             wait(lambda: near_end.listens(port), f"way {turn}: {log.read_text()}")
@@ -92,7 +98,7 @@ def test_the_port_leads_by_a_master_that_answers_and_again_when_that_ends(
             done = subprocess.run(listed, capture_output=True, text=True, check=True)
             for number in done.stdout.split():  # its own children alone
                 os.kill(int(number), signal.SIGKILL)
-            wait(lambda turn=turn: log.read_text().count("the way by master-2 ended") == turn, "its end")  # fmt: skip
+            wait(partial(ended, turn), "its end")
         assert "the way by master-1 ended" in log.read_text()
     finally:
         running.terminate()

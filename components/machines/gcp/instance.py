@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import pulumi_gcp as gcp
 from pulumi import Input, Output, ResourceOptions
 
+from stacks.config.clouds import GcpDisk
+from stacks.providers.gcp import disks
 from stacks.providers.site import Group
 
 DISK = "kube-ha"  # by which the machine finds it below /dev/disk/by-id
@@ -29,6 +31,7 @@ class InstanceArgs:
     address: str | None  # inner one
     public: gcp.compute.Address | None
     machine_type: str
+    disk_type: GcpDisk | None  # None: the usual of the machine type
     disk_gib: int
     image: str
     user_data: Output[str]
@@ -44,7 +47,7 @@ class Instances:
     cluster: str
     labels: Mapping[str, str]
     subnetwork: Input[str]
-    disk_type: str
+    secure_boot: bool
     opts: ResourceOptions
 
     def make(
@@ -71,7 +74,9 @@ class Instances:
             },
             service_account=_identity(args.account),
             shielded_instance_config=gcp.compute.InstanceShieldedInstanceConfigArgs(
-                enable_secure_boot=True, enable_vtpm=True, enable_integrity_monitoring=True
+                enable_secure_boot=self.secure_boot,
+                enable_vtpm=True,
+                enable_integrity_monitoring=True,
             ),
             deletion_protection=args.protected,
             opts=ResourceOptions.merge(self.opts, ResourceOptions.merge(opts, once)),
@@ -80,7 +85,10 @@ class Instances:
     def _boot_disk(self, args: InstanceArgs) -> gcp.compute.InstanceBootDiskArgs:
         return gcp.compute.InstanceBootDiskArgs(
             initialize_params=gcp.compute.InstanceBootDiskInitializeParamsArgs(
-                image=args.image, size=args.disk_gib, type=self.disk_type, labels=self.labels
+                image=args.image,
+                size=args.disk_gib,
+                type=disks.boot(args.machine_type, args.disk_type),
+                labels=self.labels,
             )
         )
 

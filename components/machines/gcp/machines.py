@@ -15,8 +15,8 @@ from components.machines.gcp.network import Network
 from components.ssh.commands import Machine
 from stacks.cluster import api_record, cloud_machines, clouds, firewall
 from stacks.cluster.plan import Node, Plan
-from stacks.config.fields import Arch
 from stacks.providers.cloud import bastion_name, role_name, short_name
+from stacks.providers.gcp import disks
 from stacks.providers.site import Rule
 
 _BASTION_DISK_GIB = 10
@@ -58,7 +58,7 @@ class Gcp(ComponentResource):
             cluster=name,
             labels=self._labels,
             subnetwork=self._network.subnetwork,
-            disk_type=said.disk_type,
+            secure_boot=said.secure_boot,
             opts=self._own,
         )
         self._account = self._service_account()
@@ -106,6 +106,7 @@ class Gcp(ComponentResource):
                 address=node.address,
                 public=public,
                 machine_type=made_of.type,
+                disk_type=self._said.disk_type,
                 disk_gib=made_of.disk_gib,
                 image=self._image(node.arch),
                 user_data=self._keys.user_data(
@@ -147,7 +148,9 @@ class Gcp(ComponentResource):
             name=name,
             zone=node.zone,
             size=size,
-            type=self._said.etcd_disk_type,
+            type=disks.etcd(
+                cloud_machines.hardware(self._plan, node).type, self._said.etcd_disk_type
+            ),
             labels=self._labels,
             opts=ResourceOptions.merge(
                 self._own,
@@ -168,6 +171,7 @@ class Gcp(ComponentResource):
             address=cloud_machines.bastion_address(self._plan),
             public=public,
             machine_type=cloud_machines.bastion_type(self._plan),
+            disk_type=None,
             disk_gib=_BASTION_DISK_GIB,
             image=self._image(cloud_machines.bastion_arch(self._plan)),
             user_data=self._keys.user_data(what, guest_agent=True),
@@ -181,7 +185,7 @@ class Gcp(ComponentResource):
         self._ground.append(self._instances.make(name, args, opts=opts))
         return self._keys.jump(self._plan, public.address if public else None)
 
-    def _image(self, arch: Arch) -> str:
+    def _image(self, arch: str) -> str:
         return self._said.image_arm64 if arch == "arm64" else self._said.image
 
     def _address(self, resource: str, name: str) -> gcp.compute.Address:

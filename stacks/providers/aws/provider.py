@@ -57,6 +57,7 @@ def said(spec: Spec) -> Said | None:
         region=found.region,
         machine_type=found.machine_type,
         etcd_disk_type=found.etcd_disk_type,
+        machines=(found.image, found.disk_type),
     )
 
 

@@ -93,7 +93,8 @@ def _bastion(said: AwsSpec, vpc: object, tags: object) -> Iterator[Part]:
     if said.access == "tunnel":
         yield from _account(name, (regions.ssm_policy(said.region),), tags)
     else:
-        yield f"{name}-address", "bastion", tags
+        # It follows the machine.
+        yield f"{name}-address", "bastion", (said.bastion_machine_type, tags)
 
 
 def _balancer(site: Site, said: AwsSpec, vpc: object, tags: object) -> Iterator[Part]:

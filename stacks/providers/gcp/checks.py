@@ -12,6 +12,7 @@ from stacks.config.pools import PoolSpec
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.providers import cloud
+from stacks.providers.gcp import disks
 from stacks.providers.places import Place
 
 _MASKS = (8, 29)  # of a subnet's primary range (Google VPC documentation, "Subnets")
@@ -31,6 +32,7 @@ def problems(spec: Spec, _places: Sequence[Place]) -> Iterator[Problem]:
         yield from _section(spec.machines.gcp)
         for name, pool in spec.pools.items():
             yield from _image(spec.machines.gcp, name, pool)
+            yield from _disks(spec.machines.gcp, pool)
 
 
 def unfit(type_: str, roles: Collection[Role]) -> str:
@@ -60,6 +62,15 @@ def _section(said: GcpSpec) -> Iterator[Problem]:
         yield Problem("machines.gcp.cidr", text)
     roles = said.service_account_roles
     yield from cloud.grant_problems("machines.gcp.serviceAccountRoles", roles, cloud.role_name)
+
+
+def _disks(said: GcpSpec, pool: PoolSpec) -> Iterator[Problem]:
+    type_ = pool.machine_type or said.machine_type
+    if said.disk_type and (reason := disks.trouble(type_, said.disk_type)):
+        yield Problem("machines.gcp.diskType", reason)
+    of_etcd = said.etcd_disk_type if "etcd" in pool.roles else None
+    if of_etcd and (reason := disks.trouble(type_, of_etcd)):
+        yield Problem("machines.gcp.etcdDiskType", reason)
 
 
 def _image(said: GcpSpec, name: str, pool: PoolSpec) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.providers import cloud
 from stacks.providers import places as pools
-from stacks.providers.gcp import checks
+from stacks.providers.gcp import checks, disks
 from stacks.providers.gcp import resources as told
 from stacks.providers.places import Place
 from stacks.providers.provider import OwnNetwork, Said, Way
@@ -64,7 +64,8 @@ def said(spec: Spec) -> Said | None:
     return Said(
         region=found.region,
         machine_type=found.machine_type,
-        etcd_disk_type=found.etcd_disk_type,
+        etcd_disk_type=disks.etcd(found.machine_type, found.etcd_disk_type),
+        machines=(found.image, found.image_arm64, found.disk_type, found.secure_boot),
     )
 
 

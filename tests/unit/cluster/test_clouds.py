@@ -19,6 +19,7 @@ from stacks.phases.effects import CONNECTION
 from stacks.phases.master import of_master
 from stacks.phases.node import of_node
 from stacks.providers.aws import quotas
+from stacks.providers.gcp import disks
 from stacks.providers.registry import CLOUDS
 from stacks.render import approver, kubelet
 from tests.unit.configs import (
@@ -191,6 +192,37 @@ def test_etcd_is_reached_by_masters_and_members_alone() -> None:
 def test_architecture_is_known_by_the_machine_type(name: str, arch: str) -> None:
     cloud = CLOUDS["aws" if "." in name else "gcp"]
     assert bool(cloud.ARM.fullmatch(name)) == (arch == "arm64")
+
+
+FAMILIES = {
+    # Compute Engine's table of disk types, in part: (takes a Persistent Disk, takes Hyperdisk Balanced)
+    "e2-standard-2": (True, False), "n1-standard-2": (True, False), "n2-standard-2": (True, False),
+    "n2d-standard-2": (True, False), "t2d-standard-2": (True, False), "t2a-standard-2": (True, False),
+    "c2-standard-4": (True, False), "c3-standard-4": (True, True), "c3d-standard-4": (True, True),
+    "n4-standard-2": (False, True), "n4a-standard-2": (False, True), "n4d-standard-2": (False, True),
+    "c4-standard-2": (False, True), "c4a-standard-2": (False, True), "c4d-standard-2": (False, True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("type_", "takes"), FAMILIES.items())
+def test_machines_at_google_have_disks_that_their_family_takes(
+    type_: str, takes: tuple[bool, bool]
+) -> None:
+    arch = "arm64" if CLOUDS["gcp"].ARM.fullmatch(type_) else "amd64"
+    pools = {f"pools.{pool}.{key}": value for pool in ("master", "worker") for key, value in (("machineType", type_), ("arch", arch))}  # fmt: skip
+    usual = planned(gcp(pools))
+    for disk, is_taken in (("pd-balanced", takes[0]), ("hyperdisk-balanced", takes[1])):
+        for key in ("diskType", "etcdDiskType"):
+            edit = {**pools, f"machines.gcp.{key}": disk}
+            if is_taken:
+                planned(gcp(edit))
+            else:
+                found = dict(problems(gcp(edit)))
+                assert f"{type_} takes no {disk}" in found[f"machines.gcp.{key}"]
+    said = usual.spec.machines.gcp
+    assert said is not None
+    for found in (disks.boot(type_, None), disks.etcd(type_, None)):
+        assert takes[found.startswith("hyperdisk")]
 
 
 ARN = "arn:aws:iam::aws:policy/ReadOnlyAccess"
@@ -575,7 +607,8 @@ def test_the_examples_stay_within_what_an_account_on_aws_has_at_first() -> None:
     for name in ("aws", "tunnel", "dns"):
         config = yaml.safe_load((Path(__file__).parents[3] / f"examples/{name}.yaml").read_text())
         raw = {key.removeprefix("kube-ha:"): value for key, value in config["config"].items()}
-        assert not [w for w in plan_of(load(raw, read_keys=False)).warnings if "Elastic" in w.text]
+        warnings = plan_of(load(raw, read_keys=False)).warnings
+        assert not [text for _, text in warnings if "Elastic" in text]
 
 
 MINE = {
@@ -639,8 +672,27 @@ def test_disks_of_etcd_grow_and_do_not_shrink_with_a_new_machine_neither(config:
     start = {f"{path}.etcdDiskGib": 40, f"{path}.deletionProtection": False}
     for more in ({}, {"nodes.master-2.generation": 2}):
         smaller = refused(planned(config(start)), planned(config({**start, f"{path}.etcdDiskGib": 30, **more})))  # fmt: skip
-        assert "the disk of master-1 has 40 GiB, and no disk shrinks" in smaller[f"{path}.etcdDiskGib"]  # fmt: skip
+        assert "disks of master-1, master-2, master-3 have 40 GiB, and none shrinks" in smaller[f"{path}.etcdDiskGib"]  # fmt: skip
         bigger = verdict(planned(config(start)), planned(config({**start, "pools.master.etcdDiskGib": 60, **more})))  # fmt: skip
         assert not [text for _, text in bigger.warnings if "disk" in text]
     own = {**start, "pools.master.etcdDiskGib": 60}
     assert "pools.master.etcdDiskGib" in refused(planned(config(own)), planned(config({**own, "pools.master.etcdDiskGib": 50})))  # fmt: skip
+
+
+STALE: dict[str, tuple[type, dict[str, object]]] = {
+    "image": (aws, {"machines.aws.image": "self/mine"}),
+    "boot disks": (aws, {"machines.aws.diskType": "io2"}),
+    "pods and metadata": (aws, {"machines.aws.podMetadata": True}),
+    "image at Google": (gcp, {"machines.gcp.image": "ubuntu-os-cloud/ubuntu-2604-lts-amd64"}),
+    "secure boot": (gcp, {"machines.gcp.secureBoot": False}),
+    "boot disks at Google": (gcp, {"machines.gcp.diskType": "pd-ssd"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("config", "edit"), STALE.values(), ids=STALE)
+def test_what_machines_that_are_there_do_not_follow_is_said_of_each_pool(
+    config: type, edit: dict[str, object]
+) -> None:
+    found = dict(verdict(planned(config()), planned(config(edit))).warnings)
+    assert set(found) == {"pools.master", "pools.worker"}
+    assert "until their generation is raised worker-1, worker-2 stay as they are" in found["pools.worker"]  # fmt: skip
