@@ -45,6 +45,7 @@ def problems(spec: Spec, places: Sequence[Place]) -> list[Problem]:
         *_hardware(spec, cloud),
         *_bastion(spec, cloud),
         *_labels(spec),
+        *_node_rules(spec),
     ]
 
 
@@ -230,6 +231,19 @@ def _hardware(spec: Spec, cloud: Cloud) -> Iterator[Problem]:
             yield Problem(f"pools.{name}.arch", f"{text}; set arch, or another machineType")
         elif reason := cloud.unfit(found, pool.roles):
             yield Problem(path, f"{found} {reason}")
+
+
+def _node_rules(spec: Spec) -> Iterator[Problem]:
+    cloud, where = clouds.settings(spec), f"{clouds.path(spec)}.nodeRules"
+    rules = cloud.node_rules if cloud is not None else ()
+    if rules and not networks.of(spec).PROVED:
+        text = "is all open with this network.plugin; leave it out"
+        yield Problem(where, text)
+    for index, one in enumerate(rules):
+        if one.ports and one.protocol not in ("tcp", "udp"):
+            yield Problem(f"{where}[{index}].ports", f"{one.protocol} has none; leave it out")
+        if one in rules[:index]:
+            yield Problem(f"{where}[{index}]", "is there twice; leave one out")
 
 
 def _bastion(spec: Spec, cloud: Cloud) -> Iterator[Problem]:

@@ -20,6 +20,7 @@ class Hardware:
     disk_gib: int
     etcd_disk_gib: int | None  # None: no etcd, no disk of its own
     pod_metadata: bool
+    pod_routes: bool
     others: tuple[object, ...]  # of the provider's own words
 
 
@@ -82,6 +83,7 @@ def hardware(plan: Plan, node: Node) -> Hardware:
         disk_gib=pool.disk_gib or cloud.disk_gib,
         etcd_disk_gib=(pool.etcd_disk_gib or cloud.etcd_disk_gib) if node.is_etcd else None,
         pod_metadata=cloud.pod_metadata,
+        pod_routes=cloud.pod_routes,
         others=said.machines if said else (),
     )
 

@@ -34,7 +34,7 @@ def groups(roles: Iterable[Role]) -> tuple[Group, ...]:
 
 def rules(plan: Plan) -> tuple[Rule, ...]:
     """Who may reach whom, sorted by name."""
-    found = [*between_machines(plan), *_of_ssh(plan), *_of_clients(plan)]
+    found = [*between_machines(plan), *_of_ssh(plan), *_of_clients(plan), *_of_nodes(plan)]
     cloud = registry.cloud(plan.spec)
     if cloud and (asked := cloud.HEALTH_CHECKS.get(plan.balancer)):
         found.append(Rule(name="api-health", protocol="tcp", ports=_API, to="master", ranges=asked))
@@ -73,6 +73,21 @@ def _of_vip(plan: Plan) -> Iterator[Rule]:
     if plan.holders:
         holder: Group = "loadbalancer" if plan.load_balancers else "master"
         yield Rule(name="vrrp", protocol="vrrp", ports=None, to=holder, groups=(holder,))
+
+
+def _of_nodes(plan: Plan) -> Iterator[Rule]:
+    """What a cluster does not need by itself: which ports, the user alone knows."""
+    nodes: tuple[Group, ...] = ("node",)
+    if not networks.of(plan.spec).PROVED:
+        # The user's own: Cilium, Calico and others take ports and protocols of all kinds.
+        yield Rule(name="nodes-all", protocol="all", ports=None, to="node", groups=nodes)
+        return
+    for one in cloud_machines.of_plan(plan).node_rules:
+        first, _, last = (one.ports or "").partition("-")
+        span = (int(first), int(last or first)) if first else None
+        if span is None and one.protocol in ("tcp", "udp"):
+            span = (1, 65535)
+        yield Rule(name=one.name, protocol=one.protocol, ports=span, to="node", groups=nodes)
 
 
 def _of_ssh(plan: Plan) -> Iterator[Rule]:

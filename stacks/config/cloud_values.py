@@ -77,6 +77,15 @@ def policy(text: str) -> str:
     return _form(ARN, text, "ARN of a policy", "arn:aws:iam::aws:policy/NAME")
 
 
+def port_span(text: str) -> str:
+    """A port, or the first and the last of several."""
+    first, _, last = text.partition("-")
+    numbers = [int(part) for part in (first, last or first) if re.fullmatch(r"[0-9]{1,5}", part)]
+    if len(numbers) != 2 or not 1 <= numbers[0] <= numbers[1] <= 65535:
+        raise ValueError(f"{short(text)} is no port; write it as 10250, or 9100-9110")
+    return text
+
+
 def account(text: str) -> str:
     """Number of an account of AWS."""
     return _form(ACCOUNT, text, "number of an account", "123456789012")

@@ -15,6 +15,7 @@ from stacks.config.fields import (
     ImageName,
     InstanceType,
     PolicyArn,
+    PortSpan,
     ProjectId,
     Region,
     Section,
@@ -32,6 +33,20 @@ DEFAULT_BASTION_IMAGE = "099720109477/ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.
 
 
 GcpDisk = Literal["pd-balanced", "pd-ssd", "hyperdisk-balanced"]
+
+
+class NodeRuleSpec(Section):
+    """What nodes let in from nodes, beside what a cluster needs anyway."""
+
+    protocol: Literal["tcp", "udp", "ipip", "esp", "all"] = Field(description="protocol")
+    ports: PortSpan | None = Field(
+        None, description="of tcp and udp: a port, or first-last; default: all"
+    )
+
+    @property
+    def name(self) -> str:
+        """Of the rule, without the cluster's."""
+        return f"nodes-{self.protocol}" + (f"-{self.ports}" if self.ports else "")
 
 
 class CloudSpec(Section):
@@ -72,6 +87,16 @@ class CloudSpec(Section):
     )
     node_ports_from: tuple[Cidr, ...] = Field(
         (), description="networks outside from which NodePorts are let in; default: none"
+    )
+    node_rules: tuple[NodeRuleSpec, ...] = Field(
+        (),
+        description="what nodes let in from each other beside what a cluster needs: metrics-server "
+        "{protocol: tcp, ports: 10250}, node-exporter; with network.plugin none it is everything",
+    )
+    pod_routes: bool = Field(
+        default=False,
+        description="packets between machines may have addresses of pods, as those of a pod "
+        "network that routes by the cloud's own table; for machines still to be made",
     )
     api_load_balancer: Literal["none", "internal", "external"] | None = Field(
         None,

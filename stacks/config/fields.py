@@ -122,6 +122,12 @@ InstanceType = Annotated[
 ServiceRole = Annotated[str, AfterValidator(cloud_values.role), _text("role", cloud_values.ROLE)]
 PolicyArn = Annotated[str, AfterValidator(cloud_values.policy), _text("ARN", cloud_values.ARN)]
 ZoneId = Annotated[str, AfterValidator(cloud_values.zone), _text("zone", cloud_values.DNS_ZONE)]
+PortSpan = Annotated[
+    str,
+    BeforeValidator(rollout_values.as_text),
+    AfterValidator(cloud_values.port_span),
+    WithJsonSchema({"type": ["integer", "string"], "format": "port, or first-last"}),
+]
 AccountId = Annotated[
     str, AfterValidator(cloud_values.account), _text("12 digits", cloud_values.ACCOUNT)
 ]

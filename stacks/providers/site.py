@@ -21,7 +21,7 @@ class Rule:
     """Connections that are let in. Everything else that comes from elsewhere is not."""
 
     name: str  # unique, stable
-    protocol: Literal["tcp", "udp", "icmp", "vrrp"]
+    protocol: Literal["tcp", "udp", "icmp", "vrrp", "ipip", "esp", "all"]
     ports: tuple[int, int] | None  # first and last; None: the protocol has none
     to: Group
     groups: tuple[Group, ...] = ()  # of whom

@@ -329,6 +329,9 @@ def _aws_rule(given: Given) -> Iterator[str]:
         assert isinstance(last, int | float)
         if not 0 <= first <= last <= 65535:
             yield f"ports {first} to {last}"
+    elif protocol in ("4", "50"):
+        if first is not None or last is not None:
+            yield f"protocol {protocol} has no ports"
     elif protocol not in ("-1", "icmp"):
         yield f"protocol {protocol}"
 

@@ -587,3 +587,30 @@ def test_a_bigger_disk_of_etcd_grows_where_it_is_and_its_file_system_with_it(
         assert plain(disk.inputs["size"]) == 40
         assert "DISK_GIB=40\n" in found.run.named(f"prod-master-{number}-node").text("stdin")
         assert disk.name in graph.before(f"prod-master-{number}-node")
+
+
+@pytest.mark.parametrize("config", [gcp, aws])
+def test_what_nodes_let_in_from_nodes_reaches_the_cloud_and_is_told(
+    stacks: Stacks, config: Config
+) -> None:
+    rules = [{"protocol": "tcp", "ports": 10250}, {"protocol": "ipip"}, {"protocol": "all"}]
+    edit = {f"machines.{config.__name__}.nodeRules": rules}
+    found = told(stacks, Pair("rules", config({}), config(edit)))
+    assert found.findings() == []
+    end = "-let-in" if config is gcp else "-from-node"
+    assert kinds(found.run, "+") == {f"prod-nodes-{name}{end}" for name in ("tcp-10250", "ipip", "all")}  # fmt: skip
+    assert not kinds(found.run, "-") | kinds(found.run, "!") | kinds(found.run, "~")
+
+
+def test_a_pod_network_of_ones_own_meets_no_closed_door_between_nodes_and_may_route(
+    stacks: Stacks,
+) -> None:
+    for config, key, value in ((gcp, "canIpForward", True), (aws, "sourceDestCheck", False)):
+        edits = {"network.plugin": "none", f"machines.{config.__name__}.podRoutes": True}
+        _, run = stacks.settled(config(edits))
+        assert [r.name for r in of_clouds(run) if r.name.startswith("prod-nodes-all-")]
+        for machine in machines_of(run):
+            said = None if machine.name == "prod-bastion" else value
+            assert plain(machine.inputs.get(key)) is said, machine.name
+        _, usual = stacks.settled(config({}))
+        assert not [m for m in machines_of(usual) if key in m.inputs]

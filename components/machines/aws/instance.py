@@ -17,7 +17,7 @@ IOPS = 3000  # of io2, which needs a number; gp3 has these by itself
 # generation replaces it, with all of them as they then are.
 _WHEN_MADE = (
     *("ami", "associatePublicIpAddress", "instanceType", "metadataOptions"),
-    *("placementGroup", "privateIp", "rootBlockDevice", "subnetId", "userData"),
+    *("placementGroup", "privateIp", "rootBlockDevice", "sourceDestCheck", "subnetId", "userData"),
 )
 
 
@@ -47,6 +47,7 @@ class Instances:
     plan: Plan
     doors: Doors
     disk_type: str
+    pod_routes: bool
     opts: ResourceOptions
 
     def make(self, resource: str, args: InstanceArgs, *, opts: ResourceOptions) -> aws.ec2.Instance:
@@ -62,6 +63,8 @@ class Instances:
             # A static one is given to those that have one.
             associate_public_ip_address=False,
             vpc_security_group_ids=[self.doors.groups[group].id for group in args.groups],
+            # It drops packets whose address is not the machine's, as those of pods that are routed.
+            source_dest_check=False if self.pod_routes and "node" in args.groups else None,
             iam_instance_profile=args.profile.name if args.profile else None,
             user_data=args.user_data,
             placement_group=args.placement,

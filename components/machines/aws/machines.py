@@ -56,7 +56,11 @@ class Aws(ComponentResource):
         self._doors = Doors(plan, self._network, opts=self._own)
         self._ground: list[Resource] = [*self._network.ways, *self._doors.rules]
         self._instances = Instances(
-            plan=plan, doors=self._doors, disk_type=said.disk_type, opts=self._own
+            plan=plan,
+            doors=self._doors,
+            disk_type=said.disk_type,
+            pod_routes=said.pod_routes,
+            opts=self._own,
         )
         self._profile = account(plan, "nodes", said.policies, opts=self._own)
         self._apart = aws.ec2.PlacementGroup(

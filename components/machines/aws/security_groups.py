@@ -14,6 +14,8 @@ from stacks.config.ports import API_PORT
 from stacks.providers.cloud import api_clients, balancer_clients
 from stacks.providers.site import Group, Rule, word
 
+# AWS has words for a few protocols, and numbers for all (IANA).
+_NUMBERS = {"all": "-1", "ipip": "4", "esp": "50"}
 _GROUPS: tuple[Group, ...] = ("machine", "control", "etcd", "master", "node")
 
 
@@ -67,8 +69,9 @@ class Doors:
         )
 
     def _let_in(self, rule: Rule) -> Iterator[Resource]:
-        first, last = rule.ports or (-1, -1)
-        given = {"from_port": first, "to_port": last, "ip_protocol": rule.protocol}
+        first, last = rule.ports or ((-1, -1) if rule.protocol == "icmp" else (None, None))
+        protocol = _NUMBERS.get(rule.protocol, rule.protocol)
+        given = {"from_port": first, "to_port": last, "ip_protocol": protocol}
         to = self.groups[rule.to]
         for group in rule.groups:
             yield self._rule(

@@ -16,7 +16,7 @@ DISK = "kube-ha"  # by which the machine finds it below /dev/disk/by-id
 # Of a machine that is there none of these changes: it would be stopped or replaced. A raised
 # generation replaces it, with all of them as they then are.
 _WHEN_MADE = (
-    *("attachedDisks", "bootDisk", "machineType", "metadata"),
+    *("attachedDisks", "bootDisk", "canIpForward", "machineType", "metadata"),
     *("networkInterfaces", "serviceAccount", "shieldedInstanceConfig", "zone"),
 )
 
@@ -48,6 +48,7 @@ class Instances:
     labels: Mapping[str, str]
     subnetwork: Input[str]
     secure_boot: bool
+    pod_routes: bool
     opts: ResourceOptions
 
     def make(
@@ -63,6 +64,9 @@ class Instances:
             machine_type=args.machine_type,
             tags=[f"{self.cluster}-{group}" for group in args.groups],
             labels=self.labels,
+            # Else packets whose address is not the machine's are dropped, as those of pods that are
+            # routed.
+            can_ip_forward=True if self.pod_routes and "node" in args.groups else None,
             boot_disk=self._boot_disk(args),
             attached_disks=_attached(args.etcd_disk),
             network_interfaces=[self._interface(args)],

@@ -59,6 +59,7 @@ class Gcp(ComponentResource):
             labels=self._labels,
             subnetwork=self._network.subnetwork,
             secure_boot=said.secure_boot,
+            pod_routes=said.pod_routes,
             opts=self._own,
         )
         self._account = self._service_account()

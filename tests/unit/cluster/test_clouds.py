@@ -128,6 +128,40 @@ def test_rules_follow_the_config() -> None:
     assert "master tcp (6443, 6443) <- 198.51.100.0/24" in found
     assert "node tcp (31000, 31999) <- 198.51.100.0/25" in found
     assert "node udp (31000, 31999) <- node" in found
+    # Which ports the user's own pod network takes nobody here knows.
+    assert "node all None <- node" in found
+    assert "node all None <- node" not in lines(planned(gcp()))
+
+
+def test_rules_between_nodes_are_added_by_the_config() -> None:
+    """For what people run on every cluster: metrics-server, exporters, a service mesh."""
+    said = [{"protocol": "tcp", "ports": 10250}, {"protocol": "tcp", "ports": "9100-9110"}, {"protocol": "udp"}, {"protocol": "ipip"}]  # fmt: skip
+    for config in (gcp, aws):
+        before = lines(planned(config()))
+        now = lines(planned(config({f"machines.{config.__name__}.nodeRules": said})))
+        assert now - before == {
+            "node tcp (10250, 10250) <- node",
+            "node tcp (9100, 9110) <- node",
+            "node udp (1, 65535) <- node",
+            "node ipip None <- node",
+        }
+        assert before <= now
+
+
+@pytest.mark.parametrize(
+    ("rules", "path", "text"),
+    [
+        ([{"protocol": "sctp"}], "[0].protocol", "is not one of"),
+        ([{"protocol": "all", "ports": 1}], "[0].ports", "all has none"),
+        ([{"protocol": "tcp", "ports": "9-1"}], "[0].ports", "is no port"),
+        ([{"protocol": "tcp", "ports": 70000}], "[0].ports", "is no port"),
+        ([{"protocol": "esp"}, {"protocol": "esp"}], "[1]", "is there twice"),
+    ],
+)
+def test_a_bad_rule_between_nodes_is_refused(rules: list[object], path: str, text: str) -> None:
+    assert_problems(
+        problems(gcp({"machines.gcp.nodeRules": rules})), {f"machines.gcp.nodeRules{path}": text}
+    )
 
 
 def test_behind_a_tunnel_nobody_outside_is_let_in_but_the_clouds_own() -> None:
@@ -682,6 +716,7 @@ def test_disks_of_etcd_grow_and_do_not_shrink_with_a_new_machine_neither(config:
 STALE: dict[str, tuple[type, dict[str, object]]] = {
     "image": (aws, {"machines.aws.image": "self/mine"}),
     "boot disks": (aws, {"machines.aws.diskType": "io2"}),
+    "routes of pods": (aws, {"machines.aws.podRoutes": True}),
     "pods and metadata": (aws, {"machines.aws.podMetadata": True}),
     "image at Google": (gcp, {"machines.gcp.image": "ubuntu-os-cloud/ubuntu-2604-lts-amd64"}),
     "secure boot": (gcp, {"machines.gcp.secureBoot": False}),
