@@ -22,6 +22,9 @@ _DIALS = 40
 # Those that are refused are 5 s apart. Meanwhile the bastion has to boot, the agent on it to begin,
 # and a person to run `make tunnel`.
 _TUNNEL_DIALS = 120
+# Both, with a boot between them. A machine that drops packets, as behind a door that is closed, costs
+# two minutes a try otherwise.
+_DIAL_FOR = "20m"
 _TUNNEL_WAIT_MIN = _TUNNEL_DIALS * 5 // 60
 
 
@@ -102,6 +105,7 @@ class Keys:
             exists=exists,
             deleted_with=instance,
             provider_id=provider_id,
+            dial_for=_DIAL_FOR,
         )
 
     def _host_key(self, name: str) -> Output[str]:

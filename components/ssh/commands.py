@@ -31,6 +31,9 @@ class Machine:
     exists: Resource | None  # what has to be there first; None: the machine was always there
     deleted_with: Resource | None  # deleting this takes all traces on the machine along
     provider_id: Input[str] | None = None  # in a cloud whose controller manager is waited for
+    # How long it is dialled, as "20m"; a command that runs is bounded by itself. Empty: by the number
+    # of tries. Through a bastion the official plugin gives each try no limit of its own.
+    dial_for: str = ""
     keep: bool = False  # when it leaves for good, what is on its disks stays
 
 
@@ -46,6 +49,13 @@ def patient(machine: Machine, seconds: int) -> Machine:
     connection.dial_error_limit = seconds // 5
     connection.per_dial_timeout = 5
     return replace(machine, connection=connection)
+
+
+def _dialled(machine: Machine) -> ResourceOptions:
+    """Options of whatever connects to it: also what is done when it is deleted."""
+    limit = machine.dial_for
+    timeouts = pulumi.CustomTimeouts(create=limit, update=limit, delete=limit) if limit else None
+    return ResourceOptions(deleted_with=machine.deleted_with, custom_timeouts=timeouts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +95,7 @@ def copy_scripts(
         remote_path=_REMOTE,
         # The folder is in the user's home: another user has none yet.
         triggers=[wanted, machine.user],
-        opts=ResourceOptions.merge(opts, ResourceOptions(deleted_with=machine.deleted_with)),
+        opts=ResourceOptions.merge(opts, _dialled(machine)),
     )
 
 
@@ -114,7 +124,7 @@ def copy_file(
         source=pulumi.FileAsset(file),
         remote_path=f"{_REMOTE}/{target}",
         triggers=[wanted, machine.user, machine.node.name, machine.node.generation],
-        opts=ResourceOptions.merge(opts, ResourceOptions(deleted_with=machine.deleted_with)),
+        opts=ResourceOptions.merge(opts, _dialled(machine)),
     )
 
 
@@ -148,8 +158,8 @@ def converge(
     """
     text = _text({**identity.values(machine.node, phase), **values})
     run = "bash" if machine.user == "root" else "sudo -n bash"
-    fixed = ResourceOptions(
-        deleted_with=machine.deleted_with, additional_secret_outputs=["stdout", "stderr"]
+    fixed = ResourceOptions.merge(
+        _dialled(machine), ResourceOptions(additional_secret_outputs=["stdout", "stderr"])
     )
     return remote.Command(
         name,

@@ -261,6 +261,16 @@ def _gcp_nat(given: Given) -> Iterator[str]:
     words = {"AUTO_ONLY", "MANUAL_ONLY"}
     if given.get("natIpAllocateOption") not in words:
         yield "natIpAllocateOption"
+    least, most = given.get("minPortsPerVm"), given.get("maxPortsPerVm")
+    if given.get("enableDynamicPortAllocation"):
+        # Powers of two; with endpoint-independent mapping there is none of it ("NAT ports").
+        powers = [
+            n for n in (least, most) if isinstance(n, int | float) and int(n).bit_count() == 1
+        ]
+        if len(powers) != 2 or given.get("enableEndpointIndependentMapping") is not False:
+            yield "dynamic ports"
+    elif not isinstance(least, int | float) or least < 2048:
+        yield "64 ports a machine are few for all of its pods"
     listed = given.get("sourceSubnetworkIpRangesToNat") == "LIST_OF_SUBNETWORKS"
     if listed != bool(given.get("subnetworks")):
         yield "subnetworks go with LIST_OF_SUBNETWORKS"

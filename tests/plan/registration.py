@@ -38,6 +38,7 @@ class Resource:
     deleted_with: str  # URN
     retained: bool  # deleting it runs nothing
     protected: bool  # deleting it is refused
+    timeouts: frozenset[str]  # of a step of each kind; empty: none is bounded
     delete_before_replace: bool  # it goes before another one takes its place
     ignores: frozenset[str]
     secret_outputs: frozenset[str]
@@ -109,6 +110,14 @@ def wanted_of(urn: str, request: resource_pb2.RegisterResourceRequest) -> Resour
         id="",
         dependencies=frozenset((*request.dependencies, *by_property)),
         deleted_with=request.deletedWith,
+        timeouts=frozenset(
+            {
+                request.customTimeouts.create,
+                request.customTimeouts.update,
+                request.customTimeouts.delete,
+            }
+            - {""}
+        ),
         delete_before_replace=request.deleteBeforeReplace,
         retained=request.retainOnDelete,
         protected=request.protect,

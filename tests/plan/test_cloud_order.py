@@ -88,3 +88,15 @@ def test_a_balancer_on_aws_that_leaves_a_zone_is_deleted_before_it_is_made_anew(
     # One zone more is taken in place.
     more = planned(aws({**start, "nodes.worker-3.zone": "eu-central-1b"}))
     transition.check(memory.read(memory.of(more)), before)
+
+
+@pytest.mark.parametrize("config", [gcp, aws])
+def test_a_machine_that_drops_packets_is_not_dialled_for_hours(
+    stacks: Stacks, config: Callable[..., dict[str, object]]
+) -> None:
+    """Through a bastion the official plugin bounds no try, and 40 of them take 85 minutes."""
+    for edits in ({}, behind_tunnel(config.__name__)):
+        _, run = stacks.settled(config(edits))
+        dialling = [one for one in run.custom if "connection" in one.inputs]
+        assert len(dialling) > 20
+        assert {one.timeouts for one in dialling} == {frozenset({"20m"})}

@@ -51,6 +51,11 @@ class Network:
             router=router.name,
             region=said.region,
             nat_ip_allocate_option="AUTO_ONLY",
+            # By itself a machine has 64 ports to one address outside, for all of its pods together.
+            enable_dynamic_port_allocation=True,
+            enable_endpoint_independent_mapping=False,
+            min_ports_per_vm=256,
+            max_ports_per_vm=32768,
             source_subnetwork_ip_ranges_to_nat="LIST_OF_SUBNETWORKS",
             subnetworks=[
                 gcp.compute.RouterNatSubnetworkArgs(
