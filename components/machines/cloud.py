@@ -22,8 +22,8 @@ _DIALS = 40
 # Those that are refused are 5 s apart. Meanwhile the bastion has to boot, the agent on it to begin,
 # and a person to run `make tunnel`.
 _TUNNEL_DIALS = 120
-# Both, with a boot between them. A machine that drops packets, as behind a door that is closed, costs
-# two minutes a try otherwise.
+# Both, with a boot between them. A machine that drops packets, as behind a door that is closed,
+# costs two minutes a try otherwise.
 _DIAL_FOR = "20m"
 _TUNNEL_WAIT_MIN = _TUNNEL_DIALS * 5 // 60
 

@@ -31,8 +31,8 @@ class Machine:
     exists: Resource | None  # what has to be there first; None: the machine was always there
     deleted_with: Resource | None  # deleting this takes all traces on the machine along
     provider_id: Input[str] | None = None  # in a cloud whose controller manager is waited for
-    # How long it is dialled, as "20m"; a command that runs is bounded by itself. Empty: by the number
-    # of tries. Through a bastion the official plugin gives each try no limit of its own.
+    # How long it is dialled, as "20m"; a command that runs is bounded by itself. Empty: by the
+    # number of tries. Through a bastion the official plugin gives each try no limit of its own.
     dial_for: str = ""
     keep: bool = False  # when it leaves for good, what is on its disks stays
 

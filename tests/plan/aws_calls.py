@@ -60,6 +60,7 @@ class Calls:
         names = ("ec2", "elbv2", "iam", "route53")
         self._clients = {name: boto3.client(name, region_name=REGION) for name in names}
         self.made: list[str] = []  # calls that change something, in order
+        self.all: set[tuple[str, str]] = set()  # of a client
         owned = ec2_backends[ACCOUNT][REGION].amis
         for owner, name in IMAGES.items():
             image = owned[self.ask("ec2", "register_image", Name=name)["ImageId"]]
@@ -71,6 +72,7 @@ class Calls:
         """One call; what is None is not sent. Raises what botocore and moto refuse it with."""
         service = self._clients[client]
         given = {key: value for key, value in given.items() if value is not None}
+        self.all.add((client, call))
         if not call.startswith(("describe_", "get_", "list_")):
             self.made.append(call)
         if call in NOT_EMULATED:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from fnmatch import fnmatch
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +24,7 @@ from tests.unit.configs import aws, behind_tunnel, planned
 from toolchain.values import Value
 
 Edits = Mapping[str, object]
+ROOT = Path(__file__).parents[2]
 ZONES = tuple(f"eu-central-1{zone}" for zone in "abc")
 EXTERNAL = {"machines.aws.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"}
 
@@ -171,6 +174,31 @@ def test_the_doors_are_those_of_the_table(stacks: Stacks, account: Calls) -> Non
     }
     rules = seen(account)["rules"]
     assert {line for line in rules if "<-" in line and "balancer" not in line} == table
+
+
+_SERVICES = {"ec2": "ec2", "elbv2": "elasticloadbalancing", "iam": "iam", "route53": "route53"}
+
+
+def test_the_policy_of_the_docs_allows_each_call(stacks: Stacks, account: Calls) -> None:
+    """Of a stack that is made, edited and taken away; the provider's plugin asks more, which Describe and Get allow."""
+    account.all.clear()
+    edits = named(account)
+    engine = begun(stacks, account, edits)
+    engine.up(aws({**edits, **EXTERNAL, "machines.aws.deletionProtection": False}))
+    destroyed(engine, account)
+    policy = json.loads((ROOT / "docs/install/aws-policy.json").read_text())
+    allowed = [one for statement in policy["Statement"] for one in [*([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])]]  # fmt: skip
+    asked = {
+        f"{_SERVICES[client]}:{''.join(part.capitalize() for part in call.split('_'))}"
+        for client, call in account.all
+    }
+    assert {"ec2:RunInstances", "elasticloadbalancing:CreateLoadBalancer"} <= asked
+    mine = {"ec2:RegisterImage", "route53:CreateHostedZone"}  # of the test's own
+    missing = {one for one in asked - mine if not any(fnmatch(one.lower(), each.lower()) for each in allowed)}  # fmt: skip
+    assert missing == set()
+    assert "*" not in allowed
+    # What no emulator asks for: a role is handed to a machine, and an account's first load balancer has one of AWS's.
+    assert {"iam:PassRole", "iam:CreateServiceLinkedRole", "ec2:CreateTags"} <= {*allowed}
 
 
 # From one config to others and back; each end has to be what a new stack of it would be.

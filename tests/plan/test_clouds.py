@@ -6,6 +6,7 @@ import configparser
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
 import pytest
 import yaml
@@ -614,3 +615,12 @@ def test_a_pod_network_of_ones_own_meets_no_closed_door_between_nodes_and_may_ro
             assert plain(machine.inputs.get(key)) is said, machine.name
         _, usual = stacks.settled(config({}))
         assert not [m for m in machines_of(usual) if key in m.inputs]
+
+
+def test_a_role_is_named_for_whatever_a_stack_makes_at_google(stacks: Stacks) -> None:
+    page = (Path(__file__).parents[2] / "docs/install/cloud-permissions.md").read_text()
+    zone = {"cluster.endpoint": "api.k8s.test", "frontDoors": {"dns": "managed", "zone": {"domain": "k8s.test", "private": True}}}  # fmt: skip
+    _, run = stacks.settled(gcp({**zone, "machines.gcp.serviceAccountRoles": ["roles/viewer"]}))
+    made = {r.type.partition("/")[0] for r in of_clouds(run) if r.type.startswith("gcp:")}
+    assert len(made) == 4
+    assert [one for one in made if f"`{one}`" not in page] == []
