@@ -93,7 +93,12 @@ def config(
     text = (_EXAMPLES / f"{provider}.yaml").read_text()
     found: dict[str, dict[str, object]] = yaml.safe_load(text)["config"]
     raw: dict[str, object] = {key.removeprefix(PREFIX): value for key, value in found.items()}
-    first = {"cluster.name": "acceptance", "pools.worker.count": 2}
+    small = {"aws": "t3.large", "gcp": "e2-standard-2"}[provider]
+    first = {
+        "cluster.name": "acceptance",
+        "pools.worker.count": 2,
+        "pools.worker.machineType": small,
+    }
     machines = {f"machines.{provider}.{key}": value for key, value in given.items()}
     for path, value in {**first, **machines}.items():
         edit(raw, path, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ from tests.unit.configs import (
     problems,
 )
 
+Config = Callable[[Mapping[str, object] | None], dict[str, object]]
 A, B, C = (f"europe-west3-{zone}" for zone in "abc")
 
 
@@ -657,7 +659,7 @@ MINE = {
     },
 }
 SHARED = {"machines.gcp.network": "mine", "machines.gcp.subnetwork": "mine", "machines.gcp.networkProject": "the-host-project"}  # fmt: skip
-OTHER_GROUND = {
+OTHER_GROUND: dict[str, tuple[Config, dict[str, object], dict[str, object], str]] = {
     "a VPC that is there": (aws, {}, MINE, "machines.aws.vpcId"),
     "one of its own": (aws, MINE, {}, "machines.aws.vpcId"),
     "another VPC": (aws, MINE, {**MINE, "machines.aws.vpcId": "vpc-0123456789abcdef1"}, "machines.aws.vpcId"),
@@ -672,7 +674,7 @@ OTHER_GROUND = {
 
 @pytest.mark.parametrize(("config", "start", "edit", "path"), OTHER_GROUND.values(), ids=OTHER_GROUND)  # fmt: skip
 def test_machines_do_not_move_to_another_network(
-    config: type, start: dict[str, object], edit: dict[str, object], path: str
+    config: Config, start: dict[str, object], edit: dict[str, object], path: str
 ) -> None:
     """The old one would be deleted around them, and the provider keeps them where they are."""
     assert path in refused(planned(config(start)), planned(config(edit)))
@@ -713,7 +715,7 @@ def test_disks_of_etcd_grow_and_do_not_shrink_with_a_new_machine_neither(config:
     assert "pools.master.etcdDiskGib" in refused(planned(config(own)), planned(config({**own, "pools.master.etcdDiskGib": 50})))  # fmt: skip
 
 
-STALE: dict[str, tuple[type, dict[str, object]]] = {
+STALE: dict[str, tuple[Config, dict[str, object]]] = {
     "image": (aws, {"machines.aws.image": "self/mine"}),
     "boot disks": (aws, {"machines.aws.diskType": "io2"}),
     "routes of pods": (aws, {"machines.aws.podRoutes": True}),
@@ -726,8 +728,8 @@ STALE: dict[str, tuple[type, dict[str, object]]] = {
 
 @pytest.mark.parametrize(("config", "edit"), STALE.values(), ids=STALE)
 def test_what_machines_that_are_there_do_not_follow_is_said_of_each_pool(
-    config: type, edit: dict[str, object]
+    config: Config, edit: dict[str, object]
 ) -> None:
-    found = dict(verdict(planned(config()), planned(config(edit))).warnings)
+    found = dict(verdict(planned(config({})), planned(config(edit))).warnings)
     assert set(found) == {"pools.master", "pools.worker"}
     assert "until their generation is raised worker-1, worker-2 stay as they are" in found["pools.worker"]  # fmt: skip
