@@ -257,8 +257,8 @@ def test_machines_at_google_have_disks_that_their_family_takes(
                 assert f"{type_} takes no {disk}" in found[f"machines.gcp.{key}"]
     said = usual.spec.machines.gcp
     assert said is not None
-    for found in (disks.boot(type_, None), disks.etcd(type_, None)):
-        assert takes[found.startswith("hyperdisk")]
+    for disk_type in (disks.boot(type_, None), disks.etcd(type_, None)):
+        assert takes[disk_type.startswith("hyperdisk")]
 
 
 ARN = "arn:aws:iam::aws:policy/ReadOnlyAccess"
@@ -647,7 +647,7 @@ def test_the_examples_stay_within_what_an_account_on_aws_has_at_first() -> None:
         assert not [text for _, text in warnings if "Elastic" in text]
 
 
-MINE = {
+MINE: dict[str, object] = {
     "machines.aws.vpcId": "vpc-0123456789abcdef0",
     "machines/aws/subnets": {
         f"eu-central-1{zone}": {
@@ -658,7 +658,7 @@ MINE = {
         for number, zone in enumerate("abc")
     },
 }
-SHARED = {"machines.gcp.network": "mine", "machines.gcp.subnetwork": "mine", "machines.gcp.networkProject": "the-host-project"}  # fmt: skip
+SHARED: dict[str, object] = {"machines.gcp.network": "mine", "machines.gcp.subnetwork": "mine", "machines.gcp.networkProject": "the-host-project"}  # fmt: skip
 OTHER_GROUND: dict[str, tuple[Config, dict[str, object], dict[str, object], str]] = {
     "a VPC that is there": (aws, {}, MINE, "machines.aws.vpcId"),
     "one of its own": (aws, MINE, {}, "machines.aws.vpcId"),
