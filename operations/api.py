@@ -105,7 +105,7 @@ def _lead(name: str, target: Target, port: int) -> tuple[bool, str]:
                 if not led and tunnel.listens(port):
                     led = True
                     text = "leave this running, end with Ctrl-C"
-                    _say(f"https://{LOCAL}:{port} leads to the API by {name}; {text}")
+                    _say(f"https://{LOCAL}:{port} is the API, by {name}; {text}")
                 time.sleep(_POLL_S)
             said.seek(0)
             lines = client.plain(said.read()).strip().splitlines()

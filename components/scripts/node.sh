@@ -262,7 +262,8 @@ grow_data_disk() {
   [[ -n $disk ]] || die "no disk of its own is mounted at $HOME_DIR" "see blkid and journalctl -u cloud-init on $NODE"
   wait_for 300 "disk $disk of $DISK_GIB GiB" has_gib "$disk" "$DISK_GIB"
   before=$(stat -f -c %b "$HOME_DIR")
-  resize2fs "$disk" >"$STATE/resize.log" 2>&1 || die "resize2fs $disk: $(tail -n 3 "$STATE/resize.log")" "e2fsck -n $disk"
+  resize2fs "$disk" >"$STATE/resize.log" 2>&1 ||
+    die "resize2fs $disk: $(tail -n 3 "$STATE/resize.log")" "e2fsck -n $disk"
   if [[ $(stat -f -c %b "$HOME_DIR") != "$before" ]]; then
     changes=$((changes + 1))
     log "the file system of $HOME_DIR has all of $DISK_GIB GiB now"

@@ -273,7 +273,7 @@ def _labels(spec: Spec) -> Iterator[Problem]:
         yield Problem(where, text)
     for key in cloud.labels if cloud is not None else ():
         if not key[:1].isalpha():
-            text = f"`{key}` is no key of a label: one begins with a letter; choose another"
+            text = f"`{key}` is not a key of a label: one begins with a letter; choose another"
             yield Problem(where, text)
         if key in _OWN_LABELS or key.startswith(begins):
             text = f"`{key}` belongs to this program or to the cloud; choose another key"

@@ -16,7 +16,7 @@ ALLOWABLE: Mapping[str, str] = {
     "cloud-controller": "that add-on looks for machines only once Nodes have told their IDs",
     "host-key": "the machine of that name shows another SSH host key, and is the same machine",
     "leave-together": "those masters leave in one update together with workers",
-    "balancer-anew": "clients outside may miss the API for some minutes",
+    "balancer-replaced": "clients outside may miss the API for some minutes",
     "machine-protected": "the cloud's deletion protection was lifted from that machine by hand",
     "mass-rebuild": (
         "more than half of all workers are recreated in one update, so they leave first"

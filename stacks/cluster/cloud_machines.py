@@ -70,7 +70,7 @@ def bastion_arch(plan: Plan) -> Arch:
 
 
 def bastion_mark(plan: Plan) -> str | None:
-    """Another one makes the bastion anew: nothing on it is kept. None: as it is by default."""
+    """Another one replaces the bastion: nothing on it is kept. None: as it is by default."""
     return of_plan(plan).bastion_machine_type
 
 

@@ -82,7 +82,7 @@ def port_span(text: str) -> str:
     first, _, last = text.partition("-")
     numbers = [int(part) for part in (first, last or first) if re.fullmatch(r"[0-9]{1,5}", part)]
     if len(numbers) != 2 or not 1 <= numbers[0] <= numbers[1] <= 65535:
-        raise ValueError(f"{short(text)} is no port; write it as 10250, or 9100-9110")
+        raise ValueError(f"{short(text)} is not a port; write it as 10250, or 9100-9110")
     return text
 
 

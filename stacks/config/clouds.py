@@ -73,7 +73,7 @@ class CloudSpec(Section):
     bastion_machine_type: InstanceType | None = Field(
         None,
         description="of the bastion; default: the smallest there is, which does for some dozens of "
-        "machines; another one makes it anew",
+        "machines; another one replaces it",
     )
     ssh_from: tuple[Cidr, ...] = Field(
         (),

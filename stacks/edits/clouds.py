@@ -24,7 +24,7 @@ def refusals_of(before: Memory, plan: Plan) -> list[Refusal]:
         *_moved(then, plan),
         *_protected(then, plan),
         *_too_early(then, plan),
-        *_balancer_anew(then, plan),
+        *_balancer_replaced(then, plan),
         *_elsewhere(then, plan),
         *_disks(then, plan),
     ]
@@ -80,7 +80,7 @@ def _elsewhere(then: Plan, plan: Plan) -> Iterator[Refusal]:
             yield Refusal("fixed", path, path, text)
 
 
-def _balancer_anew(then: Plan, plan: Plan) -> Iterator[Refusal]:
+def _balancer_replaced(then: Plan, plan: Plan) -> Iterator[Refusal]:
     cloud, kind = registry.cloud(plan.spec), plan.balancer
     if cloud is None or kind != then.balancer:
         return
@@ -89,12 +89,12 @@ def _balancer_anew(then: Plan, plan: Plan) -> Iterator[Refusal]:
     if gone:
         where = clouds.path(plan.spec)
         text = (
-            f"the {kind} load balancer would be deleted and made anew, for it cannot leave "
+            f"the {kind} load balancer would be deleted and made again, for it cannot leave "
             f"{', '.join(gone)}; clients that go by it miss the API for some minutes, nodes do "
             "not; leave a pool there, or two updates: "
         )
         way = f"{where}.apiLoadBalancer: none, then {kind} again with this edit"
-        yield Refusal("balancer-anew", kind, f"{where}.subnets", text + way)
+        yield Refusal("balancer-replaced", kind, f"{where}.subnets", text + way)
 
 
 def warnings_of(before: Memory | None, plan: Plan) -> list[Problem]:

@@ -137,7 +137,7 @@ class Cloud(Provider, Protocol):
         """Whether a zone that is there can be called so."""
 
     def balancer_stands(self, spec: Spec, kind: Balancer) -> Mapping[str, object]:
-        """Where a load balancer is, by zone: one that goes, or differs, makes it anew."""
+        """Where a load balancer is, by zone: one that goes, or differs, replaces it."""
 
     def resources(self, site: Site) -> Iterable[Part]:
         """What there is of a cluster: not what the cloud is sent, but what comes and goes."""

@@ -78,7 +78,7 @@ def test_a_balancer_on_aws_that_leaves_a_zone_is_deleted_before_it_is_made_anew(
     ((path, text),) = refused.value.problems
     assert path == "machines.aws.subnets"
     assert "cannot leave eu-central-1c" in text
-    allowed = {**edit, "allow": [f"balancer-anew/{kind}"]}
+    allowed = {**edit, "allow": [f"balancer-replaced/{kind}"]}
     found = told(stacks, Pair(kind, aws(start), aws(allowed)))
     assert found.findings() == []
     order = [str(change) for change in found.run.changes]

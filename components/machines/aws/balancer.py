@@ -46,24 +46,13 @@ class Balancer:
             enable_cross_zone_load_balancing=True,
             tags=cloud_machines.tags(plan, name),
             # AWS makes no public one in a VPC without an internet gateway; and takes it down
-            # first. One that leaves a zone is made anew: its name and inner addresses are unique.
+            # first. One that leaves a zone is replaced: its name and inner addresses are unique.
             opts=ResourceOptions.merge(
                 opts,
                 ResourceOptions(depends_on=list(network.ways), delete_before_replace=True),
             ),
         )
-        listener = aws.lb.Listener(
-            f"{self._name}-api-{plan.balancer}-listener",
-            load_balancer_arn=balancer.arn,
-            port=API_PORT,
-            protocol="TCP",
-            tcp_idle_timeout_seconds=_IDLE_S,
-            default_actions=[
-                aws.lb.ListenerDefaultActionArgs(type="forward", target_group_arn=self._targets.arn)
-            ],
-            tags=cloud_machines.tags(plan, name),
-            opts=opts,
-        )
+        listener = self._listener(balancer, self._targets)
         self.parts.append(listener)
         inner = clouds.balancer_addresses(plan.spec)
         self.addresses += [balancer.dns_name] if external else inner
@@ -81,6 +70,24 @@ class Balancer:
             opts=self._opts,
         )
         self.parts.append(target)
+
+    def _listener(
+        self, balancer: aws.lb.LoadBalancer, targets: aws.lb.TargetGroup
+    ) -> aws.lb.Listener:
+        return aws.lb.Listener(
+            f"{self._name}-api-{self._plan.balancer}-listener",
+            load_balancer_arn=balancer.arn,
+            port=API_PORT,
+            protocol="TCP",
+            tcp_idle_timeout_seconds=_IDLE_S,
+            default_actions=[
+                aws.lb.ListenerDefaultActionArgs(type="forward", target_group_arn=targets.arn)
+            ],
+            tags=cloud_machines.tags(
+                self._plan, short_name(self._name, self._plan.balancer[:3], limit=32)
+            ),
+            opts=self._opts,
+        )
 
     def _target_group(self, name: str, network: Network) -> aws.lb.TargetGroup:
         return aws.lb.TargetGroup(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pulumi_gcp as gcp
-from pulumi import ComponentResource, Input, InvokeOptions, Resource, ResourceOptions
+from pulumi import ComponentResource, Input, InvokeOptions, Output, Resource, ResourceOptions
 from pulumi_command import remote
 
 from components.machines.api_door import ApiDoor
@@ -110,12 +110,7 @@ class Gcp(ComponentResource):
                 disk_type=self._said.disk_type,
                 disk_gib=made_of.disk_gib,
                 image=self._image(node.arch),
-                user_data=self._keys.user_data(
-                    node.name,
-                    disks=disks,
-                    guest_agent=True,
-                    pod_metadata=self._said.pod_metadata,
-                ),
+                user_data=self._user_data(node, disks),
                 account=self._account,
                 etcd_disk=disk,
                 protected=node.is_etcd and self._said.deletion_protection,
@@ -137,6 +132,11 @@ class Gcp(ComponentResource):
             exists=instance,
             instance=instance,
             provider_id=cloud_machines.provider_id(self._plan, node, name) if has_id else None,
+        )
+
+    def _user_data(self, node: Node, disks: list[str] | None) -> Output[str]:
+        return self._keys.user_data(
+            node.name, disks=disks, guest_agent=True, pod_metadata=self._said.pod_metadata
         )
 
     def _etcd_disk(self, node: Node) -> gcp.compute.Disk | None:

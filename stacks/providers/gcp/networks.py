@@ -1,4 +1,4 @@
-"""Names of networks as every API of Google takes them: some do not look a bare one up."""
+"""Names of networks as every API of Google takes them: some do not resolve a bare one."""
 
 from __future__ import annotations
 

@@ -155,8 +155,8 @@ def test_rules_between_nodes_are_added_by_the_config() -> None:
     [
         ([{"protocol": "sctp"}], "[0].protocol", "is not one of"),
         ([{"protocol": "all", "ports": 1}], "[0].ports", "all has none"),
-        ([{"protocol": "tcp", "ports": "9-1"}], "[0].ports", "is no port"),
-        ([{"protocol": "tcp", "ports": 70000}], "[0].ports", "is no port"),
+        ([{"protocol": "tcp", "ports": "9-1"}], "[0].ports", "is not a port"),
+        ([{"protocol": "tcp", "ports": 70000}], "[0].ports", "is not a port"),
         ([{"protocol": "esp"}, {"protocol": "esp"}], "[1]", "is there twice"),
     ],
 )

@@ -13,7 +13,7 @@ NO_LABEL_KEY = "is not a label key; use [domain/]name, up to 63 letters, digits 
 BAD = [
     ({"allow": ["mass-removal"]}, "allow[0]", "`mass-removal` does not say for what; write it as the refusal does: mass-removal/..."),
     ({"allow": ["mas-removal/a"]}, "allow[0]", "unknown id `mas-removal`; did you mean `mass-removal`?"),
-    ({"allow": ["everything/a"]}, "allow[0]", "unknown id `everything`; known are balancer-anew, cloud-controller, host-key, leave-together, machine-protected, mass-rebuild, mass-removal, network-backend"),
+    ({"allow": ["everything/a"]}, "allow[0]", "unknown id `everything`; known are balancer-replaced, cloud-controller, host-key, leave-together, machine-protected, mass-rebuild, mass-removal, network-backend"),
     ({"allow": ["fixed/cluster.name"]}, "allow[0]", "`fixed` cannot be allowed: the cluster cannot be changed into it"),
     ({"allow": ["a b"]}, "allow[0]", "'a b' is not an id; write it as the refusal does, kind/subject"),
     # Front doors
