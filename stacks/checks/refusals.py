@@ -13,10 +13,10 @@ from stacks.config.problems import Problem
 
 # Kind -> what is allowed by it. The subject of each is told in the refusal.
 ALLOWABLE: Mapping[str, str] = {
+    "balancer-replaced": "clients outside may miss the API for some minutes",
     "cloud-controller": "that add-on looks for machines only once Nodes have told their IDs",
     "host-key": "the machine of that name shows another SSH host key, and is the same machine",
     "leave-together": "those masters leave in one update together with workers",
-    "balancer-replaced": "clients outside may miss the API for some minutes",
     "machine-protected": "the cloud's deletion protection was lifted from that machine by hand",
     "mass-rebuild": (
         "more than half of all workers are recreated in one update, so they leave first"

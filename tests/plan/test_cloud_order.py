@@ -12,7 +12,7 @@ from tests.plan.clouds import is_cloud
 from tests.plan.graph import Graph
 from tests.plan.settled import Stacks
 from tests.plan.told_pairs import Pair, told
-from tests.unit.configs import GONE, aws, behind_tunnel, gcp, planned
+from tests.unit.configs import aws, behind_tunnel, gcp, planned
 from toolchain.values import plain
 
 EXTERNAL = {"machines.aws.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"}
@@ -71,7 +71,8 @@ def test_a_balancer_on_aws_that_leaves_a_zone_is_deleted_before_it_is_made_anew(
     start |= {"pools.master.count": 1, "pools.worker.count": 3, "machines.aws.deletionProtection": False}  # fmt: skip
     start |= {"pools.worker.zones": ["eu-central-1a", "eu-central-1b"], "nodes.worker-3.zone": "eu-central-1c"}  # fmt: skip
     start |= {"pools.master.zones": ["eu-central-1a"]}
-    edit = {**start, "pools.worker.count": 2, "nodes.worker-3.zone": GONE}
+    edit = {**start, "pools.worker.count": 2}
+    del edit["nodes.worker-3.zone"]
     before, after = planned(aws(start)), planned(aws(edit))
     with pytest.raises(transition.TransitionError) as refused:
         transition.check(memory.read(memory.of(before)), after)
@@ -86,8 +87,12 @@ def test_a_balancer_on_aws_that_leaves_a_zone_is_deleted_before_it_is_made_anew(
     (anew,) = (one for one in found.run.custom if one.name == f"prod-api-{kind}")
     assert anew.delete_before_replace
     # One zone more is taken in place.
-    more = planned(aws({**start, "nodes.worker-3.zone": "eu-central-1b"}))
-    transition.check(memory.read(memory.of(more)), before)
+    narrow = {**start, "nodes.worker-3.zone": "eu-central-1b"}
+    wide = {**start, "nodes.worker-3.generation": 2}
+    transition.check(memory.read(memory.of(planned(aws(narrow)))), planned(aws(wide)))
+    wider = told(stacks, Pair(f"{kind}, wider", aws(narrow), aws(wide)))
+    assert wider.findings() == []
+    assert f"~ prod-api-{kind}" in [str(change) for change in wider.run.changes]
 
 
 @pytest.mark.parametrize("config", [gcp, aws])

@@ -14,6 +14,22 @@ from stacks.providers.aws.quotas import nat_zone
 from stacks.providers.site import Machine, Part, Site, dns_zone, word
 
 
+class _Places:
+    """Where a load balancer is. One that leaves a place is replaced, and its listener with it.
+
+    So an earlier one equals a later one that has all of its places, and perhaps more.
+    """
+
+    __slots__ = ("_all",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, all_: tuple[object, ...]) -> None:
+        self._all = all_
+
+    def __eq__(self, later: object) -> bool:
+        return isinstance(later, _Places) and all(one in later._all for one in self._all)
+
+
 def resources(site: Site) -> Iterator[Part]:
     """Everything around the machines of a cluster, then they."""
     said = site.spec.machines.aws
@@ -109,9 +125,10 @@ def _balancer(site: Site, said: AwsSpec, vpc: object, tags: object) -> Iterator[
         for z in zones
     ]
     inner = stands if kind == "external" else [(one[0], one[2]) for one in stands]
+    places = _Places(tuple(inner))
     made_of = (kind, vpc, inner, tags)
     yield f"api-{kind}", "load balancer", made_of
-    yield f"api-{kind}-listener", "load balancer", (kind, vpc, tags)
+    yield f"api-{kind}-listener", "load balancer", (kind, vpc, places, tags)
     yield f"api-{kind}-targets", "load balancer", (kind, vpc, tags)
     yield "balancer-doors", "firewall", (vpc, tags)
     yield "balancer-out", "firewall", (vpc, tags)

@@ -54,7 +54,6 @@ OF_EDITS = [
         "controlPlane.podSecurity.enforce",
     ),
     (gcp(), gcp({"machines.gcp.etcdDiskType": "pd-balanced"}), "machines.gcp.etcdDiskType"),
-    (aws(), aws({"machines.aws.etcdDiskType": "io2"}), "machines.aws.etcdDiskType"),
     (edited(TOGETHER, APART), TOGETHER, "pools"),
 ]  # fmt: skip
 
