@@ -58,7 +58,7 @@ EVERY_WAY: list[tuple[Config, Edits]] = [
     (gcp, {"machines.gcp.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"}),
     (gcp, {"machines.gcp.network": "mine", "machines.gcp.subnetwork": "mine"}),
     (gcp, {"machines.gcp.network": "mine", "network.plugin": "none"}),
-    (gcp, {"machines.gcp.network": "mine", "machines.gcp.subnetwork": "mine", "machines.gcp.networkProject": "the-host-project", "machines.gcp.addressOffset": 200, "pools.worker.addressOffset": 300}),
+    (gcp, {"machines.gcp.network": "mine", "machines.gcp.subnetwork": "mine", "machines.gcp.networkProject": "the-host-project", "machines.gcp.addressOffset": 200, "pools.master.addressOffset": 210, "pools.worker.addressOffset": 300}),
     (gcp, {"pools.worker.machineType": "t2a-standard-2", "pools.worker.arch": "arm64", "machines.gcp.secureBoot": False}),
     (gcp, {f"pools.{pool}.{key}": value for pool in ("master", "worker") for key, value in (("machineType", "c4a-standard-2"), ("arch", "arm64"))}),
     (gcp, {"machines.gcp.machineType": "n4-standard-2", "machines.gcp.bastionMachineType": "n4-standard-2"}),
