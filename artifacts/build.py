@@ -32,7 +32,7 @@ def host_arch() -> str:
 
 
 def build(module: Module, arch: str, cache: Path) -> Mapping[str, Path]:
-    """All binaries of `module`, by name. Raises BuildError."""
+    """All binaries of `module`, and its folders of sources, by name. Raises BuildError."""
     done = cache / "built" / f"{module.name}-{module.version}-{arch}-{key(module)}"
     if not done.is_dir():
         _check(module, arch)
@@ -47,6 +47,8 @@ def build(module: Module, arch: str, cache: Path) -> Mapping[str, Path]:
             _go_build(module, arch, cache, out)
             for made, wanted in module.rename.items():
                 (out / made).rename(out / wanted)
+            for name, folder in module.sources.items():
+                shutil.copytree(cache / "go-mod" / folder, out / name)
             out.rename(done)
     return {path.name: path for path in sorted(done.iterdir())}
 
@@ -58,9 +60,12 @@ def key(module: Module) -> str:
     """
     digest = hashlib.sha256(repr((module.packages, module.ldflags, module.tags, _FLAGS)).encode())
     digest.update(repr((module.cgo, sorted(module.rename.items()))).encode())
-    for path in sorted(module.folder.iterdir()):
+    if module.sources:
+        digest.update(repr(sorted(module.sources.items())).encode())
+    for path in sorted(module.folder.rglob("*")):
         if path.is_file():
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+            name = path.relative_to(module.folder).as_posix()
+            digest.update(name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
 
 

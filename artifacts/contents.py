@@ -7,7 +7,7 @@ import os
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -150,7 +150,15 @@ def _binaries(module: Module, shop: Workshop) -> Mapping[str, Path]:
 def _write_image(shop: Workshop, image: Image, layout: Path) -> None:
     base = [layers.layer(image.base, shop.lock.arch, shop.cache)] if image.base else []
     top = layout.with_suffix(".tar")
-    oci.write_layer(top, {image.path: _binaries(image.module, shop)[image.binary]})
+    built = _binaries(image.module, shop)
+    oci.write_layer(
+        top,
+        {
+            path: source
+            for name, place in {image.binary: image.path, **image.more}.items()
+            for path, source in _files(place, built[name])
+        },
+    )
     config = oci.Config(
         arch=shop.lock.arch,
         entrypoint=(f"/{image.path}",),
@@ -159,6 +167,16 @@ def _write_image(shop: Workshop, image: Image, layout: Path) -> None:
     )
     oci.write_image(layout, config, (*base, top))
     top.unlink()
+
+
+def _files(place: str, source: Path) -> Iterator[tuple[str, Path]]:
+    """Path in an image and file here: of a file itself, of a folder all in it."""
+    if not source.is_dir():
+        yield place, source
+        return
+    for found in sorted(source.rglob("*")):
+        if found.is_file():
+            yield f"{place}/{found.relative_to(source).as_posix()}", found
 
 
 def _copy_upstream(shop: Workshop, image: Image, target: registry.Registry) -> str:

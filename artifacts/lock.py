@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,7 @@ class Module:
     ldflags: str
     tags: str
     cgo: bool
+    sources: Mapping[str, str]  # name -> folder below the module cache, beside the binaries
     cold_s: int  # a build with empty caches, on 2 cores
 
     @property
@@ -65,6 +66,7 @@ class Image:
     module: Module
     binary: str
     path: str  # of the binary in the image, without leading slash
+    more: Mapping[str, str]  # what else of the module lies in it: name -> path
     base: Layer | None
     command: tuple[str, ...]
     user: str
@@ -94,21 +96,28 @@ def read(
     """The set of `kubernetes` (None: the default one) for `arch`, and what is wanted beside it.
 
     `also`: ("kubernetes", version) for a whole further set, ("etcd", version) and the like for
-    another version of one component. Raises LockError.
+    another version of one component, ("network", name) for the images of a pod network. Raises
+    LockError.
     """
     raw = _mapping(yaml.safe_load(path.read_text()), str(path))
     if arch not in ARCHITECTURES:
         raise LockError(f"architecture {arch}: must be one of {', '.join(ARCHITECTURES)}")
     chosen = kubernetes or _text(raw, "default")
     own = _versions(raw, chosen, str(path))
+    networks = {name for key, name in also if key == "network"}
+    _known(raw, networks)
     more = [
         _versions(raw, version, str(path))
         if key == "kubernetes"
         else _chosen(raw, own, key, version)
         for key, version in also
+        if key != "network"
     ]
     # The set itself last: the tools of this computer are taken of it.
-    mine, *others = (_Reader(raw=raw, versions=versions, arch=arch) for versions in (own, *more))
+    mine, *others = (
+        _Reader(raw=raw, versions=versions, arch=arch, networks=frozenset(networks))
+        for versions in (own, *more)
+    )
     files = {file.url: file for file in mine.files()}
     images = {image.ref: image for image in mine.images()}
     further = {f.url: f for other in others for f in other.files() if f.url not in files}
@@ -144,6 +153,18 @@ def _versions(raw: Mapping[str, object], kubernetes: str, where: str) -> dict[st
     return versions
 
 
+def _known(raw: Mapping[str, object], networks: Iterable[str]) -> None:
+    listed = _section(raw, "images")
+    there = {"", *(_only(_section(listed, name)) for name in listed)}
+    for name in sorted({*networks} - there):
+        own = ", ".join(sorted(there - {""})) or "none"
+        raise LockError(f"network={name}: no image is its own; those that have some: {own}")
+
+
+def _only(entry: Mapping[str, object]) -> str:
+    return _text(entry, "only", "")
+
+
 def _chosen(
     raw: Mapping[str, object], own: Mapping[str, str], key: str, version: str
 ) -> dict[str, str]:
@@ -158,12 +179,15 @@ class _Reader:
     raw: Mapping[str, object]
     versions: Mapping[str, str]
     arch: str
+    networks: frozenset[str]  # whose own images are wanted too
 
     def files(self) -> Iterator[File]:
         return (self.file(name) for name in _section(self.raw, "files"))
 
     def images(self) -> Iterator[Image]:
-        return (self.image(name) for name in _section(self.raw, "images"))
+        wanted = {"", *self.networks}
+        listed = _section(self.raw, "images")
+        return (self.image(name) for name in listed if _only(_section(listed, name)) in wanted)
 
     def file(self, name: str) -> File:
         entry = _section(_section(self.raw, "files"), name)
@@ -192,6 +216,7 @@ class _Reader:
             module=self.module(module, self.versions.get(module, version)),
             binary=_text(recipe, "binary"),
             path=_text(recipe, "path"),
+            more=_texts(recipe, "more"),
             base=self.layer(base) if base else None,
             command=_list(recipe, "command"),
             user=_text(recipe, "user", ""),
@@ -211,6 +236,10 @@ class _Reader:
             ldflags=self._fill(_text(recipe, "ldflags", ""), version),
             tags=_text(recipe, "tags", ""),
             cgo=recipe.get("cgo") is True,
+            sources={
+                name: self._fill(folder, version)
+                for name, folder in _texts(recipe, "sources").items()
+            },
             cold_s=cold if isinstance(cold, int) else 0,
         )
 

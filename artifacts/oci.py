@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import tarfile
 from collections.abc import Mapping
@@ -31,7 +32,7 @@ class Config:
 
 
 def write_layer(target: Path, files: Mapping[str, Path]) -> None:
-    """A layer of executables, path in the image -> file here, with the folders above them."""
+    """A layer of files, path in the image -> file here, with the folders above them."""
     with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as tar:
         folders = {
             str(parent)
@@ -45,7 +46,8 @@ def write_layer(target: Path, files: Mapping[str, Path]) -> None:
             tar.addfile(info)
         for path, source in sorted(files.items()):
             info = tarfile.TarInfo(path)  # owner root, time 0
-            info.size, info.mode = source.stat().st_size, 0o755
+            mode = 0o755 if os.access(source, os.X_OK) else 0o644
+            info.size, info.mode = source.stat().st_size, mode
             with source.open("rb") as content:
                 tar.addfile(info, content)
 

@@ -8,6 +8,7 @@
 #   SOURCES             URLs, must be reachable
 #   PROXY_ENV           as node.sh
 #   VXLAN               1: the kernel must have it
+#   FILESYSTEMS         words: kinds that the kernel must know, and / be mounted so that pods see them; may be unset
 #   MOUNT               where a disk must be mounted; empty or unset: nowhere
 #   VIP_INTERFACE       must have ADDRESS; empty: any
 #   MTU                 bytes that the interface of ADDRESS must take; empty: any
@@ -87,6 +88,14 @@ check_kernel() {
     [[ -d /sys/module/$name ]] || modprobe -q "$name" || modinfo "$name" >/dev/null 2>&1 || [[ $CONTAINER == 1 ]] ||
       problem "kernel has no module $name" "install the full kernel package (linux-modules-extra on Ubuntu)"
   done
+  for name in ${FILESYSTEMS:-}; do
+    grep -qw "$name" /proc/filesystems ||
+      problem "no file system $name in this kernel" "install a kernel that the pod network works with"
+  done
+  if [[ -n ${FILESYSTEMS:-} && $(findmnt -no PROPAGATION /) != *shared* ]]; then
+    problem "what is mounted on this machine is not seen in its pods (/ is not shared)" \
+      "mount --make-rshared /, at each boot; systemd does it where it is the first program of a machine"
+  fi
   check_forwarding
 }
 

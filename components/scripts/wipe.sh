@@ -85,18 +85,37 @@ unplug() {
   for netns in "$ROOT"/run/netns/cni-*; do
     if [[ -e $netns ]]; then ip netns delete "${netns##*/}" 2>/dev/null; fi
   done
-  for link in cni0 flannel.1; do ip link delete "$link" 2>/dev/null; done
+  for link in cni0 flannel.1 cilium_vxlan cilium_host; do ip link delete "$link" 2>/dev/null; done
   for table in "ip kube-proxy" "ip6 kube-proxy" "ip flannel-ipv4" "ip6 flannel-ipv6"; do
     # shellcheck disable=SC2086 # family and name are two words
     nft delete table $table 2>/dev/null
   done
-  # kube-proxy and flannel in iptables mode.
+  # kube-proxy and flannel in iptables mode, and Cilium's own rules.
   for tool in iptables ip6tables; do
-    if $tool-save 2>/dev/null | grep -Eq 'KUBE-|FLANNEL-|CNI-'; then
-      $tool-save | grep -vE 'KUBE-|FLANNEL-|CNI-' | $tool-restore
+    if $tool-save 2>/dev/null | grep -Eq 'KUBE-|FLANNEL-|CNI-|CILIUM_'; then
+      $tool-save | grep -vE 'KUBE-|FLANNEL-|CNI-|CILIUM_' | $tool-restore
     fi
   done
   rm -rf "$ROOT/run/cni" "$ROOT/run/flannel" "$ROOT/var/lib/cni" "$ROOT/etc/cni/net.d/10-kube-ha.conflist"
+  unplug_bpf
+}
+
+# Cilium's interfaces of pods, and programs at interfaces of the machine. Those that are pinned (tcx, control groups) end
+# with their file.
+unplug_bpf() {
+  local link way
+  if [[ ! -d $ROOT/run/cilium && ! -d $ROOT/sys/fs/bpf/cilium ]]; then return 0; fi
+  for link in $(ip -o link show 2>/dev/null | awk -F '[ :@]+' '{print $2}'); do
+    if [[ $link == lxc* ]]; then ip link delete "$link" 2>/dev/null; fi
+    for way in ingress egress; do
+      if [[ $(tc filter show dev "$link" "$way" 2>/dev/null) == *" cil_"* ]]; then
+        tc qdisc delete dev "$link" clsact 2>/dev/null
+      fi
+    done
+  done
+  rm -rf "$ROOT/sys/fs/bpf/cilium" "$ROOT/sys/fs/bpf/tc"
+  umount -l "$ROOT/run/cilium/cgroupv2" 2>/dev/null
+  rm -rf "$ROOT/run/cilium" "$ROOT/etc/cni/net.d/05-cilium.conflist"
 }
 
 # After keepalived has ended: it would begin again with what is here.
@@ -119,6 +138,7 @@ nothing_runs() {
     # as the kernel cuts them
     names+='|kubelet|haproxy|containerd|containerd-shim'
     names+='|kube-apiserver|kube-controller|kube-scheduler|kube-proxy|flanneld'
+    names+='|cilium-agent|cilium-operator'
     ports+=" $KUBERNETES_PORTS"
   fi
   if lone_proxy; then

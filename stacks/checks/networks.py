@@ -19,6 +19,8 @@ _TAKEN = {
 _MOST_PARTS = 16  # bits between podCidr and a node's part; kubeadm takes no more
 _NOT_FOR_PODS = 3  # addresses of a node's part: the network's own, the bridge's, broadcast
 
+_OWN = "set it in your own network's manifest"
+
 # Of the limits of a network's size.
 _WHY = {
     "cluster.podCidr": "every node takes a /{mask} of it, and kubeadm makes 65536 of those at most",
@@ -104,15 +106,23 @@ def _pods_on_a_node(spec: Spec) -> list[Problem]:
 
 
 def _idle(spec: Spec) -> list[Problem]:
-    """Settings that another network follows."""
-    followed = registry.of(spec).SETTINGS
+    """Settings that another network follows, or nobody."""
+    network, wanted = registry.of(spec), spec.network
     said = {
-        "mtu": spec.network.mtu is not None,
-        "backend": spec.network.backend != type(spec.network).model_fields["backend"].default,
+        "mtu": wanted.mtu is not None,
+        "backend": wanted.backend != type(wanted).model_fields["backend"].default,
+        "kube_proxy_replacement": wanted.kube_proxy_replacement,
     }
-    text = f"does nothing with plugin {spec.network.plugin}; set it in your own network's manifest"
-    return [
-        Problem(f"network.{key}", text)
-        for key, is_said in said.items()
-        if is_said and key not in followed
-    ]
+    out = []
+    for key in (key for key, is_said in said.items() if is_said and key not in network.SETTINGS):
+        others = " or ".join(registry.with_setting(key))
+        way = f"leave it out, or use {others}" if network.PROVED else _OWN
+        path = type(wanted).model_fields[key].alias or key
+        out.append(Problem(f"network.{path}", f"does nothing with plugin {wanted.plugin}; {way}"))
+    if "backend" in network.SETTINGS and wanted.backend not in network.BACKENDS:
+        text = f"{wanted.backend} is none of {wanted.plugin}, which has"
+        out.append(Problem("network.backend", f"{text} {' and '.join(network.BACKENDS)}"))
+    if wanted.kube_proxy_replacement and "proxy_mode" in wanted.model_fields_set:
+        text = "does nothing with kubeProxyReplacement: no kube-proxy runs; leave it out"
+        out.append(Problem("network.proxyMode", text))
+    return out

@@ -50,7 +50,8 @@ def _node_ports(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
         roles = spec.pools[place.pool].roles
         if not {"master", "worker"} & set(roles):
             continue
-        taken = {**ports.of_roles(roles), **networks.ports(), _ssh_port(spec, place)[0]: "sshd"}
+        own = {**ports.of_roles(roles), **networks.local_ports(spec, roles)}
+        taken = {**own, **networks.ports(), _ssh_port(spec, place)[0]: "sshd"}
         hit = sorted(port for port in taken if port in wanted)
         if hit:
             text = f"{node_ports.span(wanted)} holds {hit[0]}, which belongs to {taken[hit[0]]} on"

@@ -23,7 +23,7 @@ def said_problems(spec: Spec) -> list[Problem]:
     out = []
     for name, said in sorted(spec.addons.items()):
         path = f"addons.{name}"
-        if name in user_addons.own():
+        if name in user_addons.own(spec):
             out.append(Problem(path, "is the name of an add-on that the stack makes; take another"))
         if not said.manifests:
             out.append(

@@ -76,12 +76,18 @@ def files(plan: Plan, arch: str, *, root: Path | None = None) -> dict[str, File]
         raise ArtifactError(
             f"{plan.mirror.manifest} lacks {len(missing)} files or images, the first is "
             f"{missing[0]}; make the bundle for Kubernetes {plan.versions.kubernetes} on {arch}: "
-            "`make bundle`"
+            f"`make bundle{_also(plan)}`"
         )
     _compare(
         plan.mirror, known, {file.upstream: file.name for file in out.values()}, root or Path()
     )
     return out
+
+
+def _also(plan: Plan) -> str:
+    """What a bundle has to be asked for beside the default."""
+    own = any("only" in _entries("images")[image] for image in images(plan))
+    return f" ALSO=network={plan.spec.network.plugin}" if own else ""
 
 
 def _pinned_images(plan: Plan, known: Mapping[str, str]) -> dict[str, File]:
@@ -146,12 +152,13 @@ def outlined(plan: Plan) -> dict[str, dict[str, File]]:
 
 
 def images(plan: Plan) -> dict[str, Image]:
-    """Every image of the cluster, by name."""
+    """Every image of the cluster, by name; none that another pod network alone uses."""
     return {
         name: Image(
             name=name, version=version, ref=_text(entry, "ref").replace("{version}", version)
         )
         for name, entry in _entries("images").items()
+        if entry.get("only", plan.spec.network.plugin) == plan.spec.network.plugin
         for version in [_version(plan, entry)]
     }
 

@@ -66,9 +66,9 @@ def as_memory(addons: Iterable[Addon]) -> dict[str, object]:
     }
 
 
-def own() -> tuple[str, ...]:
+def own(spec: Spec) -> tuple[str, ...]:
     """Names of the product's own add-ons: a resource of the stack is called after each."""
-    return (*_OWN, *networks.addons())
+    return (*_OWN, *networks.of(spec).ADDONS)
 
 
 def read(spec: Spec, root: Path = HERE) -> tuple[Addon, ...]:

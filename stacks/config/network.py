@@ -9,15 +9,24 @@ from pydantic import Field
 from stacks.config.fields import Section
 
 # A module of stacks/networks each.
-NetworkName = Literal["flannel", "none"]
+NetworkName = Literal["flannel", "cilium", "none"]
 
 
 class NetworkSpec(Section):
     plugin: NetworkName = Field(
-        "flannel", description="pod network; none leaves nodes NotReady for your own manifest"
+        "flannel",
+        description="pod network; cilium enforces NetworkPolicies, flannel does not; none leaves "
+        "nodes NotReady for your own manifest; fixed when the cluster is made",
     )
-    backend: Literal["vxlan", "host-gw"] = Field(
-        "vxlan", description="how flannel carries packets; host-gw needs all nodes on one layer 2"
+    backend: Literal["vxlan", "host-gw", "native"] = Field(
+        "vxlan",
+        description="how packets go from node to node; by routes they go with host-gw of flannel "
+        "and native of cilium, which need all nodes on one layer 2",
+    )
+    kube_proxy_replacement: bool = Field(
+        default=False,
+        description="Cilium implements services itself, and no kube-proxy runs; fixed when the "
+        "cluster is made",
     )
     proxy_mode: Literal["nftables", "iptables"] = Field(
         "nftables", description="how kube-proxy implements services"

@@ -24,6 +24,7 @@ def policy(
     variables: Mapping[str, str],
     validations: Mapping[str, str],
     namespace: str | None = None,
+    api_versions: Sequence[str] = ("v1",),
 ) -> tuple[Document, Document]:
     """A policy and its binding; `rules` are (API group, resources, operations).
 
@@ -31,7 +32,12 @@ def policy(
     """
     constraints: Document = {
         "resourceRules": [
-            {"apiGroups": [group], "apiVersions": ["v1"], "operations": verbs, "resources": what}
+            {
+                "apiGroups": [group],
+                "apiVersions": [*api_versions],
+                "operations": verbs,
+                "resources": what,
+            }
             for group, what, verbs in rules
         ]
     }

@@ -38,13 +38,18 @@ _FIXED = {
     "machines.provider": "machines cannot change their kind",
     "network.plugin": "running pods are wired by it",
     "network.nodeCidrMask": "nodes have parts of cluster.podCidr of that size",
+    "network.kubeProxyReplacement": "rules and programs for Services are in the kernel of every "
+    "node, and those of the one do not make way for those of the other",
     "controlPlane.encryptSecrets": "Secrets are in etcd in the form it chose",
     "pki.caValidityHours": "another lifetime makes other CAs, which no member would trust",
 }
 # Between these machines stay as they are: another bastion is made, and then the old one goes.
 _PRIVATE = frozenset({"bastion", "tunnel"})
 # What clusters had before there was a choice, and so do not remember.
-_BEFORE_THE_CHOICE: Mapping[str, object] = {"network.nodeCidrMask": 24}
+_BEFORE_THE_CHOICE: Mapping[str, object] = {
+    "network.nodeCidrMask": 24,
+    "network.kubeProxyReplacement": False,
+}
 _OTHER_NAME = (
     "add the machine under a new name and run up, then take the old name out and run up again"
 )

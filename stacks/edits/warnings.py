@@ -10,6 +10,7 @@ from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.edits import snapshots
 from stacks.edits.memory import Memory
+from stacks.networks import registry as networks
 from stacks.providers import registry
 
 _LEVELS = ("privileged", "baseline", "restricted")
@@ -17,6 +18,8 @@ _LEVELS = ("privileged", "baseline", "restricted")
 
 def of(before: Memory | None, plan: Plan) -> Iterator[Problem]:
     """Warnings of the edit from the last success to the plan."""
+    if before is None:
+        yield from _policies(plan)
     if before is None or before.plan is None:
         return
     then, now = before.plan.spec, plan.spec
@@ -35,6 +38,18 @@ def of(before: Memory | None, plan: Plan) -> Iterator[Problem]:
         yield Problem("controlPlane.podSecurity.enforce", text)
     yield from _unsaved(before, plan)
     yield from _disks(then, now)
+
+
+def _policies(plan: Plan) -> Iterator[Problem]:
+    """Of a new cluster: later on its plugin stays."""
+    if not networks.of(plan.spec).POLICIES:
+        others = [name for name, one in networks.NETWORKS.items() if one.POLICIES and one.PROVED]
+        text = (
+            f"{plan.spec.network.plugin} enforces no NetworkPolicy: the API takes them, and "
+            f"nothing comes of it; {' and '.join(others)} does, and the plugin of a living "
+            "cluster stays"
+        )
+        yield Problem("network.plugin", text)
 
 
 def _level(spec: Spec) -> int:

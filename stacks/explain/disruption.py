@@ -125,7 +125,10 @@ def _tokens(then: Plan, plan: Plan) -> Iterator[str]:
 def _pods(then: Plan, plan: Plan) -> Iterator[str]:
     was, now = then.spec.network, plan.spec.network
     if was.backend != now.backend:
-        yield "pods of different nodes do not reach each other while flannel changes its backend"
+        yield (
+            "pods of different nodes do not reach each other while the pod network changes its "
+            "backend"
+        )
     if was.proxy_mode != now.proxy_mode:
         yield (
             f"connections to Services may break while kube-proxy goes from {was.proxy_mode} to "

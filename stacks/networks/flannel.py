@@ -32,6 +32,7 @@ _NAME = "flannel"
 _VXLAN_HEADERS = 50  # flanneld takes them off the MTU it is told
 
 PROVED = True
+POLICIES = False
 SETTINGS: tuple[str, ...] = ("mtu", "backend")
 BACKENDS: Mapping[str, Backend] = {
     "vxlan": Backend(overhead=_VXLAN_HEADERS, modules=("vxlan",)),
@@ -42,8 +43,13 @@ CUTS: Mapping[str, str] = {
     "pods of nodes with the other",
 }
 TUNNELS: tuple[Tunnel, ...] = (Tunnel("vxlan", "udp", 8472, "flannel's packets"),)
+LOCAL_PORTS: Mapping[int, str] = {}
+MASTER_LOCAL_PORTS: Mapping[int, str] = {}
+SYSCTLS: Mapping[str, str] = {}
+FILESYSTEMS: tuple[str, ...] = ()
 NAMESPACES: tuple[str, ...] = (_NAMESPACE,)
 IMAGES: tuple[str, ...] = (_NAME,)
+MASTER_IMAGES: tuple[str, ...] = ()
 DAEMON_SETS: tuple[str, ...] = (f"{_NAMESPACE}/daemonset/{_NAME}",)
 ADDONS: tuple[str, ...] = (_NAME,)
 

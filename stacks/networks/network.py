@@ -46,13 +46,20 @@ class Network(Protocol):
     """A pod network; one that the user brings answers with nothing."""
 
     PROVED: bool  # whether nodes are waited for, and pods dial each other before an update succeeds
-    SETTINGS: tuple[str, ...]  # keys of section `network` that it follows, of mtu and backend
+    POLICIES: bool  # whether NetworkPolicies are enforced
+    SETTINGS: tuple[str, ...]  # keys of section `network` that it follows, where some do not
     BACKENDS: Mapping[str, Backend]
     # Settings of a living cluster whose change cuts pods off for a time -> how.
     CUTS: Mapping[str, str]
     TUNNELS: tuple[Tunnel, ...]
+    # Where its programs listen at 127.0.0.1 -> what, on every node, and on masters besides.
+    LOCAL_PORTS: Mapping[int, str]
+    MASTER_LOCAL_PORTS: Mapping[int, str]
+    SYSCTLS: Mapping[str, str]  # kernel settings of nodes
+    FILESYSTEMS: tuple[str, ...]  # kinds that the kernel has to know
     NAMESPACES: tuple[str, ...]  # its own, whose pods need more than the standards allow
     IMAGES: tuple[str, ...]  # that nodes fetch, as in artifacts/lock.yaml
+    MASTER_IMAGES: tuple[str, ...]  # that masters fetch besides
     DAEMON_SETS: tuple[str, ...]  # that the gate waits for, as namespace/daemonset/name
     ADDONS: tuple[str, ...]  # names of what `manifests` makes
 

@@ -8,12 +8,18 @@ from stacks.documents.kubernetes_objects import Document
 from stacks.networks.network import Backend, Tunnel, Wanted
 
 PROVED = False  # until the user's own runs nodes are NotReady
+POLICIES = True  # or not: that is for the user's own to say
 SETTINGS: tuple[str, ...] = ()
 BACKENDS: Mapping[str, Backend] = {}
 CUTS: Mapping[str, str] = {}
 TUNNELS: tuple[Tunnel, ...] = ()
+LOCAL_PORTS: Mapping[int, str] = {}
+MASTER_LOCAL_PORTS: Mapping[int, str] = {}
+SYSCTLS: Mapping[str, str] = {}
+FILESYSTEMS: tuple[str, ...] = ()
 NAMESPACES: tuple[str, ...] = ()
 IMAGES: tuple[str, ...] = ()
+MASTER_IMAGES: tuple[str, ...] = ()
 DAEMON_SETS: tuple[str, ...] = ()
 ADDONS: tuple[str, ...] = ()
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from stacks.config.fields import Role
 from stacks.config.spec import Spec
-from stacks.networks import flannel, none
+from stacks.networks import cilium, flannel, none
 from stacks.networks.network import Backend, Network
 
 NETWORKS: dict[str, Network] = {
     "flannel": flannel,
+    "cilium": cilium,
     "none": none,
 }
 
@@ -22,9 +26,19 @@ def ports() -> dict[int, str]:
     return {one.port: one.what for network in NETWORKS.values() for one in network.TUNNELS}
 
 
-def addons() -> tuple[str, ...]:
-    """Names of their add-ons."""
-    return tuple(name for network in NETWORKS.values() for name in network.ADDONS)
+def local_ports(spec: Spec, roles: Collection[Role]) -> dict[int, str]:
+    """Where programs of the chosen one listen on a machine with these roles, at 127.0.0.1."""
+    network, ports = of(spec), dict[int, str]()
+    if "master" in roles or "worker" in roles:
+        ports |= network.LOCAL_PORTS
+    if "master" in roles:
+        ports |= network.MASTER_LOCAL_PORTS
+    return ports
+
+
+def with_setting(key: str) -> list[str]:
+    """Names of those that follow a key of section `network`."""
+    return [name for name, network in NETWORKS.items() if key in network.SETTINGS]
 
 
 def backend(spec: Spec) -> Backend:

@@ -18,7 +18,9 @@ _REACH: Mapping[Size, int] = {100: 5, 300: 3, 1000: 1}
 def of_gate(plan: Plan) -> dict[str, str]:
     """Values of the gate phase, but for APPLIED; `make verify` runs it with the same ones."""
     network = registry.of(plan.spec)
-    rollouts = ["kube-system/deployment/coredns", "kube-system/daemonset/kube-proxy"]
+    rollouts = ["kube-system/deployment/coredns"]
+    if not plan.spec.network.kube_proxy_replacement:
+        rollouts.append("kube-system/daemonset/kube-proxy")
     rollouts += network.DAEMON_SETS
     return {
         "PLAN": plan_digest(plan),

@@ -28,6 +28,7 @@ def preflight(
         sources.append(f"{plan.mirror.registry}/v2/")
     peers, enough = _peers(plan, node, settled)
     vip, modules = plan.spec.front_doors.vip, registry.backend(plan.spec).modules
+    known = registry.of(plan.spec).FILESYSTEMS
     return {
         "ROLES": " ".join(node.roles),
         "ADDRESS": node.address,
@@ -37,6 +38,7 @@ def preflight(
         **({"PEERS_ENOUGH": str(enough)} if enough else {}),
         "SOURCES": " ".join(sources),
         "VXLAN": "1" if "vxlan" in modules else "",
+        **({"FILESYSTEMS": " ".join(known)} if known and node.in_kubernetes else {}),
         "MTU": _mtu(plan) if node.in_kubernetes else "",
         **({"VIP_INTERFACE": vip.interface} if vip and node in plan.holders else {}),
         "MIN_CPUS": "2" if node.is_master else "1",
@@ -77,6 +79,7 @@ def _ports(plan: Plan, node: Node) -> set[int]:
     etcd = plan.spec.front_doors.etcd
     return {
         *ports.of_roles(node.roles),
+        *registry.local_ports(plan.spec, node.roles),
         *([vip.port] if vip and plan.listens(node) else []),
         *((ingress.HTTP_PORT, ingress.HTTPS_PORT) if node in plan.ingress else ()),
         *([etcd.port] if etcd and node.pool in etcd.pools else []),

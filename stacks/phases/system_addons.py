@@ -18,10 +18,11 @@ def addons(plan: Plan) -> dict[str, str]:
     manifests = {
         "admission-policies": admission_policies.admission_policies(plan),
         "coredns": coredns.coredns(plan),
-        "kube-proxy": kube_proxy.kube_proxy(plan),
         "lost-nodes": lost_nodes.lost_nodes(plan),
         "serving-certificates": approver.manifest(plan),
     }
+    if not plan.spec.network.kube_proxy_replacement:
+        manifests["kube-proxy"] = kube_proxy.kube_proxy(plan)
     wanted = Wanted(
         spec=plan.spec,
         versions=plan.versions,

@@ -30,6 +30,7 @@ class Versions:
     coredns: str
     pause: str
     flannel: str
+    cilium: str
     agnhost: str
 
 
@@ -114,6 +115,7 @@ def _sets() -> Mapping[str, Versions]:
             coredns=names["coredns"],
             pause=names["pause"],
             flannel=names["flannel"],
+            cilium=names["cilium"],
             agnhost=names["agnhost"],
         )
     return out

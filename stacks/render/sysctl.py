@@ -27,7 +27,9 @@ _COMPUTER = {
 
 def sysctl(plan: Plan) -> str:
     """/etc/sysctl.d/90-kube-ha.conf."""
-    values = _NETWORK if plan.containers else {**_NETWORK, **_COMPUTER}
+    values = {**_NETWORK, **registry.of(plan.spec).SYSCTLS}
+    if not plan.containers:
+        values |= _COMPUTER
     return "".join(f"{key} = {value}\n" for key, value in sorted(values.items()))
 
 

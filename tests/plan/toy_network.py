@@ -9,6 +9,7 @@ from stacks.documents.yaml_text import documents
 from stacks.networks.network import Backend, Tunnel, Wanted
 
 PROVED = True
+POLICIES = True
 SETTINGS: tuple[str, ...] = ("mtu", "backend")
 BACKENDS: Mapping[str, Backend] = {
     "vxlan": Backend(overhead=8, modules=("toy",)),
@@ -16,8 +17,13 @@ BACKENDS: Mapping[str, Backend] = {
 }
 CUTS: Mapping[str, str] = {"backend": "the toy stops everywhere"}
 TUNNELS: tuple[Tunnel, ...] = (Tunnel("toy", "udp", 30999, "the toy's packets"),)
+LOCAL_PORTS: Mapping[int, str] = {30998: "the toy's health"}
+MASTER_LOCAL_PORTS: Mapping[int, str] = {30997: "the toy's chief"}
+SYSCTLS: Mapping[str, str] = {"net.ipv4.toy": "1"}
+FILESYSTEMS: tuple[str, ...] = ("toyfs",)
 NAMESPACES: tuple[str, ...] = ("kube-toy",)
 IMAGES: tuple[str, ...] = ()
+MASTER_IMAGES: tuple[str, ...] = ()
 DAEMON_SETS: tuple[str, ...] = ("kube-toy/daemonset/toy",)
 ADDONS: tuple[str, ...] = ("toy",)
 

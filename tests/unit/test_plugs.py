@@ -31,7 +31,7 @@ ASKED = {"provider", "plugin"}
 # Where each is one module, and where a line names it: the config's words, and what makes machines.
 PLUGS = ("stacks/providers/", "stacks/networks/")
 LINES = {"stacks/config/machines.py", "stacks/config/network.py", "components/machines/__init__.py"}
-# flannel's version is a column of the lock, as that of every component.
+# The version of each is a column of the lock, as that of every component.
 COLUMNS = {"stacks/releases/versions.py"}
 
 

@@ -217,5 +217,7 @@ def test_the_example_can_be_applied() -> None:
     assert len(planned(team=[path]).addons[0].objects) == 3
 
 
-def test_the_products_own_names_are_those_it_has() -> None:
-    assert set(user_addons.own()) == set(system_addons.addons(plan(load(lab()))))
+@pytest.mark.parametrize("network", ["flannel", "cilium", "none"])
+def test_the_products_own_names_are_those_it_has(network: str) -> None:
+    spec = load(lab({"network.plugin": network}))
+    assert set(user_addons.own(spec)) == set(system_addons.addons(plan(spec)))

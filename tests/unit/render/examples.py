@@ -29,6 +29,7 @@ VERSIONS = Versions(
     coredns="1.14.2",
     pause="3.10.2",
     flannel="0.28.4",
+    cilium="1.20.2",
     agnhost="2.63.0",
 )
 
