@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tarfile
 from collections.abc import Mapping
@@ -46,8 +45,7 @@ def write_layer(target: Path, files: Mapping[str, Path]) -> None:
             tar.addfile(info)
         for path, source in sorted(files.items()):
             info = tarfile.TarInfo(path)  # owner root, time 0
-            mode = 0o755 if os.access(source, os.X_OK) else 0o644
-            info.size, info.mode = source.stat().st_size, mode
+            info.size, info.mode = source.stat().st_size, 0o755
             with source.open("rb") as content:
                 tar.addfile(info, content)
 

@@ -90,8 +90,8 @@ def _run(kind: str, named: Sequence[str], lanes: int, ledger: Ledger) -> bool:
     wanted = _wanted(kind, named, ledger)
     before = _passed_before(ledger, wanted) if kind == "all" and not named else {}
     wanted = [job for job in wanted if job.name not in before]
-    if any(job.needs_other_versions for job in wanted):
-        versions.make()  # set-up: it does not count against the limit of a story
+    for bundle in sorted({bundle for job in wanted for bundle in job.bundles}):
+        versions.make(bundle)  # set-up: it does not count against the limit of a story
     notes = Notes(ledger)
 
     def more(begun: Iterable[str]) -> list[Job]:
@@ -151,7 +151,7 @@ def next_share(ledger: Ledger, begun: Iterable[str], seconds: float) -> list[Job
 
 def _has_to_build(story: str, ledger: Ledger) -> bool:
     """Half an hour for programs of other versions: `make e2e` has the time for it."""
-    return jobs.story(story, ledger).needs_other_versions and not versions.is_made()
+    return not all(map(versions.is_made, jobs.story(story, ledger).bundles))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pathlib import Path
 from artifacts import pins
 from stacks.cluster.plan import Mirror, Plan
 from stacks.config import local_file
+from stacks.networks import registry as networks
 from stacks.releases import versions
 from stacks.releases.versions import Versions
 
@@ -158,7 +159,7 @@ def images(plan: Plan) -> dict[str, Image]:
             name=name, version=version, ref=_text(entry, "ref").replace("{version}", version)
         )
         for name, entry in _entries("images").items()
-        if entry.get("only", plan.spec.network.plugin) == plan.spec.network.plugin
+        if networks.is_the_one(plan.spec, entry.get("only"))
         for version in [_version(plan, entry)]
     }
 

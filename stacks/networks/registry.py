@@ -21,6 +21,11 @@ def of(spec: Spec) -> Network:
     return NETWORKS[spec.network.plugin]
 
 
+def is_the_one(spec: Spec, name: object) -> bool:
+    """Whether the config names it; None: what all use."""
+    return name in (None, spec.network.plugin)
+
+
 def ports() -> dict[int, str]:
     """What listens on nodes for any of them: the one that a user brings often has the same."""
     return {one.port: one.what for network in NETWORKS.values() for one in network.TUNNELS}

@@ -71,7 +71,7 @@ def test_nothing_is_written_on_other_nodes(cluster: Stack, thief: Thief) -> None
     ]
     requests += [("DELETE", f"/api/v1/nodes/{name}", None) for name in OTHERS]
     before, tried, taken = standing(cluster), 0, []
-    for token in ("", thief.flannels_token()):
+    for token in ("", thief.token_of("kube-flannel:flannel")):
         answers = thief.ask_all(requests, token=token)
         tried += len(answers)
         pairs = zip(requests, answers, strict=True)
@@ -90,7 +90,7 @@ def test_its_own_node_says_what_a_node_may_say_and_no_more(thief: Thief) -> None
     assert {answer.status for answer in thief.ask_all(own)} == {422}
     others = (*WRITES[:3], *WRITES[4:5], WRITES[6])
     flannels: list[Request] = [("PATCH", f"{path}/status", body) for body in others]
-    answers = thief.ask_all(flannels, token=thief.flannels_token())
+    answers = thief.ask_all(flannels, token=thief.token_of("kube-flannel:flannel"))
     assert {answer.status for answer in answers} == {422}
 
 

@@ -45,8 +45,9 @@ class Job:
         return self.path.is_file()
 
     @property
-    def needs_other_versions(self) -> bool:
-        return self.is_story and versions.needed_by(self.path)
+    def bundles(self) -> set[versions.Bundle]:
+        """Beside that of set-up."""
+        return versions.needed_by(self.path) if self.is_story else set()
 
 
 def tier(name: str) -> Job:

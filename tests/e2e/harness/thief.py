@@ -12,10 +12,12 @@ from tests.e2e.harness.node import Node
 _API = "https://127.0.0.1:3446"
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 _IDENTITY = "/var/lib/kubelet/pki/kubelet-client-current.pem"
-# By the annotation of its pod's folder no more is known than its volumes: flannel's is the one whose namespace is flannel's.
+# Of a pod's folder no more is known than its volumes: a token says itself whose it is.
 _FIND_TOKEN = r"""
-for folder in /var/lib/kubelet/pods/*/volumes/kubernetes.io~projected/kube-api-access-*; do
-  if [[ $(cat "$folder/namespace") == kube-flannel ]]; then cat "$folder/token"; exit; fi
+for token in /var/lib/kubelet/pods/*/volumes/kubernetes.io~projected/kube-api-access-*/token; do
+  said=$(cut -d . -f 2 "$token" | tr '_-' '/+')
+  while ((${#said} % 4)); do said+="="; done
+  if [[ $(base64 -d <<<"$said" | jq -r .sub) == "system:serviceaccount:ACCOUNT" ]]; then cat "$token"; exit; fi
 done
 exit 1
 """
@@ -53,8 +55,9 @@ class Thief:
 
     node: Node
 
-    def flannels_token(self) -> str:
-        return self.node.run(_FIND_TOKEN).strip()
+    def token_of(self, account: str) -> str:
+        """Of a pod of this ServiceAccount, `namespace:name`, that runs there."""
+        return self.node.run(_FIND_TOKEN.replace("ACCOUNT", account)).strip()
 
     def ask(self, method: str, path: str, body: object = None, *, token: str = "") -> Answer:
         """As the node's kubelet, or with a token. A PATCH is a merge patch."""

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
@@ -18,20 +19,39 @@ from tests.e2e.harness.config import Config
 from tests.e2e.harness.lab import ROOT
 from tests.e2e.harness.stack import Stack
 
-# Built once for all stories of upgrades, and kept in the cache; no other story needs it.
-_ALSO = ("kubernetes=1.36.1", "kubernetes=1.35.4", "etcd=3.6.15", "etcd=3.5.35", "containerd=2.3.6")
-_LINK = ".local/bundle-upgrades"
+
+class Bundle(NamedTuple):
+    """One beside that of set-up, built once for all stories that ask for it, and kept in the cache."""
+
+    call: str  # in the file of such a story
+    also: tuple[str, ...]
+    link: str
+
+
+_OLDER = Bundle(
+    call="with_older_ones(",
+    also=(
+        "kubernetes=1.36.1",
+        "kubernetes=1.35.4",
+        "etcd=3.6.15",
+        "etcd=3.5.35",
+        "containerd=2.3.6",
+    ),
+    link=".local/bundle-upgrades",
+)
+_NETWORKS = Bundle(call="with_network(", also=("network=cilium",), link=".local/bundle-networks")
 _COLD_S = 3600
 
 
-def needed_by(story: Path) -> bool:
-    """Whether the file of a story asks for the bundle of other versions."""
-    return "with_older_ones(" in story.read_text()
+def needed_by(story: Path) -> set[Bundle]:
+    """What the file of a story asks for, beside the bundle of set-up."""
+    text = story.read_text()
+    return {bundle for bundle in (_OLDER, _NETWORKS) if bundle.call in text}
 
 
-def is_made() -> bool:
+def is_made(wanted: Bundle) -> bool:
     """Whether that bundle is in the cache."""
-    also = [(name, version) for name, _, version in (word.partition("=") for word in _ALSO)]
+    also = [(name, version) for name, _, version in (word.partition("=") for word in wanted.also)]
     order = bundle.Order(
         lock=read(None, host_arch(), also=also),
         source="auto",
@@ -41,22 +61,32 @@ def is_made() -> bool:
     return (order.cache / "bundle" / bundle.key(order) / "manifest.json").exists()
 
 
-def make() -> None:
+def make(wanted: Bundle) -> None:
     """Make it and link it; seconds where it is in the cache, half an hour where all has to be built."""
-    words = [word for version in _ALSO for word in ("--also", version)]
-    command = [sys.executable, "-m", "artifacts.bundle", *words, "--link", _LINK]
+    words = [word for version in wanted.also for word in ("--also", version)]
+    command = [sys.executable, "-m", "artifacts.bundle", *words, "--link", wanted.link]
     lab.shell(command, timeout_s=_COLD_S)
 
 
 def with_older_ones(config: Config, subnet: str) -> Config:
     """The config with a mirror that has older versions too."""
-    make()
-    assert (ROOT / _LINK / "manifest.json").exists()
+    return _by(_OLDER, config, subnet)
+
+
+def with_network(config: Config, subnet: str, plugin: str) -> Config:
+    """The config with a pod network that the bundle of set-up does not hold, and a mirror that has it."""
+    config["network"] = {**config.get("network", {}), "plugin": plugin}
+    return _by(_NETWORKS, config, subnet)
+
+
+def _by(wanted: Bundle, config: Config, subnet: str) -> Config:
+    make(wanted)
+    assert (ROOT / wanted.link / "manifest.json").exists()
     mirror = f"{subnet.rpartition('.')[0]}.2"
     config["mirror"] = {
         "url": f"http://{mirror}:8080",
         "registry": f"http://{mirror}:5000",
-        "manifest": f"{_LINK}/manifest.json",
+        "manifest": f"{wanted.link}/manifest.json",
     }
     return config
 

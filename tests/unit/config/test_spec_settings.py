@@ -20,7 +20,7 @@ STORE_PATH = "etcd.backup.objectStore"
 GIVEN = {"backupSecretKey": {"secure": "v1:x"}}
 
 BAD = [
-    ({"network.plugin": "calico"}, "network.plugin", "\"calico\" is not one of 'flannel', 'none'"),
+    ({"network.plugin": "calico"}, "network.plugin", "\"calico\" is not one of 'flannel', 'cilium', 'none'"),
     ({"network.nodeCidrMask": 19}, "network.nodeCidrMask", "19 is too small; at least 20"),
     ({"network.nodeCidrMask": 29}, "network.nodeCidrMask", "29 is too big; at most 28"),
     ({"network.nodeCidrMask": 26}, "kubelet.maxPods", "110 pods do not fit a node's /26 of podCidr, which has 61 addresses for them; use 61, or network.nodeCidrMask 25 for a new cluster"),
@@ -28,6 +28,10 @@ BAD = [
     ({"network.mtu": 9001}, "network.mtu", "9001 is too big; at most 9000"),
     ({"network.mtu": 575}, "network.mtu", "575 is too small; at least 576"),
     ({"network.plugin": "none", "network.mtu": 1400}, "network.mtu", "does nothing with plugin none; set it in your own network's manifest"),
+    ({"network.plugin": "cilium", "network.backend": "host-gw"}, "network.backend", "host-gw is none of cilium, which has vxlan and native"),
+    ({"network.backend": "native"}, "network.backend", "native is none of flannel, which has vxlan and host-gw"),
+    ({"network.kubeProxyReplacement": True}, "network.kubeProxyReplacement", "does nothing with plugin flannel; leave it out, or use cilium"),
+    ({"network.plugin": "cilium", "network.kubeProxyReplacement": True, "network.proxyMode": "iptables"}, "network.proxyMode", "does nothing with kubeProxyReplacement: no kube-proxy runs; leave it out"),
     ({"controlPlane.controllerManagerArgs": {"node-cidr-mask-size-ipv4": "25"}}, "controlPlane.controllerManagerArgs.node-cidr-mask-size-ipv4", "is not yours to set: use network.nodeCidrMask"),
     ({"loadBalancing.checkIntervalMs": 6000}, "loadBalancing.checkIntervalMs", "with 6000 a node may take 15000 ms to notice that a master ends, which answers for 15000 ms more; use at most 5999"),
     ({"loadBalancing.maxConnections": 9901}, "loadBalancing.maxConnections", "9901 need more files than machines that are containers may open; use at most 9900"),
