@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -29,8 +29,9 @@ class Module:
     ldflags: str
     tags: str
     cgo: bool
-    sources: Mapping[str, str]  # name -> folder below the module cache, beside the binaries
     cold_s: int  # a build with empty caches, on 2 cores
+    # Name -> folder below the module cache, beside the binaries.
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def binaries(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -41,11 +42,7 @@ def test_pods_reach_pods_services_and_names_of_all_nodes(cluster: Stack) -> None
 def test_a_policy_lets_nobody_in_and_another_one_friends(cluster: Stack) -> None:
     policed.deny_all(cluster)
     for kind in ("friend", "stranger"):
-        wait_for(
-            f"no {kind} passes",
-            lambda kind=kind: policed.none_passes(policed.answers(cluster, kind, WORKERS)),
-            limit_s=60,
-        )
+        wait_for(f"no {kind} passes", nobody_of(cluster, kind), limit_s=60)
     policed.allow_friends(cluster)
     wait_for(
         "friends pass",
@@ -133,6 +130,11 @@ def assert_policed(cluster: Stack, node: str) -> None:
         limit_s=60,
     )
     assert not policed.none_passes(policed.answers(cluster, "stranger", [node]))
+
+
+def nobody_of(cluster: Stack, kind: str) -> Callable[[], str]:
+    """Who of that kind passes, on any node."""
+    return lambda: policed.none_passes(policed.answers(cluster, kind, WORKERS))
 
 
 def dialled(cluster: Stack) -> tuple[int, int]:

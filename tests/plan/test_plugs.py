@@ -158,6 +158,13 @@ def test_another_network_is_checked_planned_and_explained(stacks: Stacks) -> Non
             )
         )
     assert "30999, which belongs to the toy's packets on" in str(caught.value)
+    with pytest.raises(SpecError) as caught:
+        load(
+            edited(
+                config, {"controlPlane.apiServerArgs": {"service-node-port-range": "29900-29997"}}
+            )
+        )
+    assert "29997, which belongs to the toy's chief on master-1" in str(caught.value)
     with pytest.raises(transition.TransitionError) as refused:
         transition.check(
             memory.read(memory.of(plan)),
@@ -178,6 +185,11 @@ def test_another_network_of_a_cloud_has_its_ports_and_modules() -> None:
         f"{rule.protocol} {rule.ports}" for rule in firewall.rules(plan)
     }
     assert "toy\n" in sysctl.modules(plan)
-    assert (
-        preflight.preflight(plan, plan.masters[0], artifacts.files(plan, "amd64"))["MTU"] == "1408"
+    assert "net.ipv4.toy = 1\n" in sysctl.sysctl(plan)
+    files = artifacts.files(plan, "amd64")
+    master, worker = (
+        preflight.preflight(plan, node, files) for node in (plan.masters[0], plan.workers[0])
     )
+    assert (master["MTU"], master["FILESYSTEMS"]) == ("1408", "toyfs")
+    own = {"29997", "29998"}
+    assert [own & {*said["PORTS"].split()} for said in (master, worker)] == [own, {"29998"}]

@@ -17,8 +17,8 @@ BACKENDS: Mapping[str, Backend] = {
 }
 CUTS: Mapping[str, str] = {"backend": "the toy stops everywhere"}
 TUNNELS: tuple[Tunnel, ...] = (Tunnel("toy", "udp", 30999, "the toy's packets"),)
-LOCAL_PORTS: Mapping[int, str] = {30998: "the toy's health"}
-MASTER_LOCAL_PORTS: Mapping[int, str] = {30997: "the toy's chief"}
+LOCAL_PORTS: Mapping[int, str] = {29998: "the toy's health"}
+MASTER_LOCAL_PORTS: Mapping[int, str] = {29997: "the toy's chief"}
 SYSCTLS: Mapping[str, str] = {"net.ipv4.toy": "1"}
 FILESYSTEMS: tuple[str, ...] = ("toyfs",)
 NAMESPACES: tuple[str, ...] = ("kube-toy",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from stacks.releases import versions
 from tests.e2e.harness import config, lab
@@ -173,7 +173,7 @@ def _apply(stack: Stack, *objects: object) -> None:
     stack.kubectl("apply", "-f", "-", stdin=json.dumps(listed))
 
 
-def _everywhere(name: str, kind: str, container: dict[str, object]) -> dict[str, object]:
+def _everywhere(name: str, kind: str, container: Mapping[str, object]) -> dict[str, object]:
     return {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
@@ -185,7 +185,7 @@ def _everywhere(name: str, kind: str, container: dict[str, object]) -> dict[str,
     }
 
 
-def _pod(name: str, kind: str, container: dict[str, object]) -> dict[str, dict[str, object]]:
+def _pod(name: str, kind: str, container: Mapping[str, object]) -> dict[str, dict[str, object]]:
     image = f"registry.k8s.io/e2e-test-images/agnhost:{versions.for_kubernetes(config.kubernetes()).agnhost}"
     return {
         "metadata": {"labels": {"app": name, "kind": kind}},

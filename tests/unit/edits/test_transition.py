@@ -70,6 +70,7 @@ REFUSED = [
     ({}, {"cluster.serviceCidr": "10.97.0.0/16"}, [fixed("cluster.serviceCidr", "'10.96.0.0/16'", "'10.97.0.0/16'", "Services and the API's certificates have addresses of it")]),
     ({}, {"cluster.dnsDomain": "k8s.test"}, [fixed("cluster.dnsDomain", "'cluster.local'", "'k8s.test'", "running pods look names up in it")]),
     ({}, {"network.plugin": "none"}, [fixed("network.plugin", "'flannel'", "'none'", "running pods are wired by it")]),
+    ({"network.plugin": "cilium"}, {"network.plugin": "cilium", "network.kubeProxyReplacement": True}, [fixed("network.kubeProxyReplacement", "false", "true", "rules and programs for Services are in the kernel of every node, and those of the one do not make way for those of the other")]),
     ({}, {"network.nodeCidrMask": 25}, [fixed("network.nodeCidrMask", "24", "25", "nodes have parts of cluster.podCidr of that size")]),
     ({}, {"controlPlane.encryptSecrets": False}, [fixed("controlPlane.encryptSecrets", "true", "false", "Secrets are in etcd in the form it chose")]),
     ({}, {"pki.caValidityHours": 10000}, [fixed("pki.caValidityHours", "87600", "10000", "another lifetime makes other CAs, which no member would trust")]),
@@ -161,7 +162,18 @@ def test_what_is_allowed_is_shown_and_what_allows_nothing_is_warned_about() -> N
         ),
     )
     first = check(None, planned(lab({"allow": ["host-key/worker-1"]})))
-    assert [path for path, _ in first.warnings] == ["allow"]
+    assert [path for path, _ in first.warnings] == ["network.plugin", "allow"]
+
+
+@pytest.mark.parametrize(("plugin", "told"), [("flannel", 1), ("cilium", 0), ("none", 0)])
+def test_a_new_cluster_whose_network_enforces_no_policy_is_warned_about(
+    plugin: str, told: int
+) -> None:
+    plan = planned(lab({"network.plugin": plugin}))
+    warnings = [text for path, text in check(None, plan).warnings if path == "network.plugin"]
+    assert len(warnings) == told
+    assert all(text.startswith("flannel enforces no NetworkPolicy") for text in warnings)
+    assert not check(remembered(memory.of(plan)), plan).warnings
 
 
 def test_fingerprints_are_those_of_ssh_keygen() -> None:

@@ -135,7 +135,7 @@ NOTICED: list[tuple[Config, Config, dict[Audience, tuple[str, ...]]]] = [
     (lab(), lab({"loadBalancing.maxConnections": 5000, "rollout.drain.when": "always"}), {"pods": (WORKERS,)}),
     (lab(), lab({"pools.worker.count": 1}), {"pods": ("evicted from worker-2, which leaves the cluster",)}),
     (lab(), lab({"nodes": {"worker-1": {"generation": 2}}}), {"pods": ("evicted from worker-1 before the replacement, where it still answers",)}),
-    (lab(), lab(BACKEND), {"pods": ("pods of different nodes do not reach each other while flannel changes its backend",)}),
+    (lab(), lab(BACKEND), {"pods": ("pods of different nodes do not reach each other while the pod network changes its backend",)}),
     (
         lab(),
         lab({"network.proxyMode": "iptables"}),

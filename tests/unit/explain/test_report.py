@@ -137,8 +137,8 @@ def test_the_command_tells_warnings_in_the_plan(
     missing = {"addons": {"x": {"manifests": ["none.yaml"]}}}
     now = file(tmp_path, "now.yaml", lab({"pools.master.count": 2, **missing}))
     for form, wanted in (
-        ("text", "  Warnings    2\n              pools: "),
-        ("markdown", "> **Warnings: 2**\n> - `pools`: "),
+        ("text", "  Warnings    3\n              pools: "),
+        ("markdown", "> **Warnings: 3**\n> - `pools`: "),
         ("json", '"warnings": [\n    {\n      "path": "pools",'),
     ):
         assert main([now, "--format", form]) == 0
