@@ -67,7 +67,7 @@ class Image:
     module: Module
     binary: str
     path: str  # of the binary in the image, without leading slash
-    more: Mapping[str, str]  # what else of the module lies in it: name -> path
+    more: Mapping[str, str]  # what it holds of the module besides: name -> path
     base: Layer | None
     command: tuple[str, ...]
     user: str

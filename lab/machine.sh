@@ -148,6 +148,8 @@ machine_create() {
   # So that modprobe inside finds what this computer's kernel has.
   if [[ -d /lib/modules ]]; then mounts=(--volume /lib/modules:/lib/modules:ro); fi
   # Volumes: an overlay file system cannot be on the container's own overlay.
+  # Mounts: what is mounted later is to be seen in pods that run. systemd sees to that at the boot of a machine, and not
+  # in a container.
   # Restart: `systemctl reboot` ends the container, by a signal as any end of its init; one that was killed from outside
   # stays off.
   create "$CONTAINER" "$ADDRESS" --hostname "$MACHINE" --privileged --cgroupns private --restart on-failure \
@@ -155,7 +157,8 @@ machine_create() {
     --stop-signal SIGRTMIN+3 --env container="$ENGINE" --pids-limit -1 \
     "${mounts[@]}" \
     --volume /var/lib/containerd --volume /var/lib/kubelet --volume /var/lib/kube-ha \
-    --tmpfs /run:exec,mode=755 --tmpfs /run/lock --tmpfs /tmp:exec,mode=1777 "$LAB_IMAGE:current" /sbin/init
+    --tmpfs /run:exec,mode=755 --tmpfs /run/lock --tmpfs /tmp:exec,mode=1777 "$LAB_IMAGE:current" \
+    sh -c 'mount --make-rshared / && exec /sbin/init'
 }
 
 put_keys() { # in memory only, and never in a command line

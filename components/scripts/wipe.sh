@@ -100,8 +100,8 @@ unplug() {
   unplug_bpf
 }
 
-# Cilium's interfaces of pods, and programs at interfaces of the machine. Those that are pinned (tcx, control groups) end
-# with their file.
+# Cilium's interfaces of pods, and programs at interfaces of the machine. Those that are pinned (tcx, control groups)
+# end with their file.
 unplug_bpf() {
   local link way
   if [[ ! -d $ROOT/run/cilium && ! -d $ROOT/sys/fs/bpf/cilium ]]; then return 0; fi

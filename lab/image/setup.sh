@@ -40,26 +40,6 @@ CONF
   systemctl enable ssh.service >/dev/null 2>&1
 }
 
-# What is mounted later is seen in containers that were started before: systemd sees to that at the boot of a machine,
-# and not where it runs in a container. A pod network mounts file systems for its pods.
-share_mounts() {
-  cat >/etc/systemd/system/lab-mounts.service <<'UNIT'
-[Unit]
-Description=Mounts of this machine are seen in its containers
-DefaultDependencies=no
-Before=sysinit.target
-
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/bin/mount --make-rshared /
-
-[Install]
-WantedBy=sysinit.target
-UNIT
-  systemctl enable lab-mounts.service >/dev/null 2>&1
-}
-
 add_admin() { # the user of adopted machines: no root login, but sudo
   useradd --create-home --shell /bin/bash --uid 1000 admin
   echo 'admin ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/admin
@@ -79,7 +59,6 @@ forget_identity() {
 main() {
   mask_units
   configure_sshd
-  share_mounts
   add_admin
   # containerd stops when this directory goes away, so it is there from the start.
   install -d -m 755 /etc/cni/net.d

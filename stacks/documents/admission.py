@@ -30,17 +30,7 @@ def policy(
 
     `of`: for whom it holds. `validations`: what has to be so, and what the others are told.
     """
-    constraints: Document = {
-        "resourceRules": [
-            {
-                "apiGroups": [group],
-                "apiVersions": [*api_versions],
-                "operations": verbs,
-                "resources": what,
-            }
-            for group, what, verbs in rules
-        ]
-    }
+    constraints: Document = {"resourceRules": [_rule(*rule, api_versions) for rule in rules]}
     if namespace is not None:
         labels = {"kubernetes.io/metadata.name": namespace}
         constraints["namespaceSelector"] = {"matchLabels": labels}
@@ -63,3 +53,14 @@ def policy(
             "spec": {"policyName": name, "validationActions": ["Deny"]},
         },
     )
+
+
+def _rule(
+    group: str, resources: list[str], operations: list[str], versions: Sequence[str]
+) -> Document:
+    return {
+        "apiGroups": [group],
+        "apiVersions": [*versions],
+        "operations": operations,
+        "resources": resources,
+    }

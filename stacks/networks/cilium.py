@@ -274,7 +274,7 @@ def _healthy() -> Document:
         "port": _HEALTH_PORT,
         "httpHeaders": [
             {"name": "brief", "value": "true"},
-            # An API that is away is no reason to restart what carries packets without it.
+            # No restart while the API is down: packets are carried without it.
             {"name": "require-k8s-connectivity", "value": "false"},
         ],
     }

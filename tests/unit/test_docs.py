@@ -17,6 +17,7 @@ from stacks.cluster import firewall
 from stacks.config import ports
 from stacks.config.fields import Role
 from stacks.load import load
+from stacks.networks import registry as networks
 from tests.unit import doc_previews
 from tests.unit.configs import aws, gcp, lab, planned
 
@@ -166,7 +167,10 @@ def test_a_page_of_an_edit_has_its_parts_in_order(name: str) -> None:
 def test_ports_are_those_that_machines_listen_on_and_clouds_let_through() -> None:
     page = (DOCS / "reference/ports.md").read_text()
     listed = set(re.findall(r"^\| (\d+) \|", page, re.MULTILINE))
-    assert listed == {str(port) for port in ports.of_roles(get_args(Role))}
+    known = {*ports.of_roles(get_args(Role))}
+    for network in networks.NETWORKS.values():
+        known |= {*network.LOCAL_PORTS, *network.MASTER_LOCAL_PORTS}
+    assert listed == {str(port) for port in known}
     for wanted in (gcp(), gcp({"frontDoors.etcd": {"pools": ["worker"]}}), aws()):
         for rule in firewall.rules(planned(wanted)):
             [row] = [
