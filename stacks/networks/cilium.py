@@ -79,7 +79,8 @@ _CONFIG_FOLDER = "/tmp/cilium/config-map"  # noqa: S108 - of upstream's image
 # Another CNI plugin's file is put in place at once: the kubelet may start a pod at any time.
 _PREPARE = f"""\
 set -eu
-on_machine() {{ nsenter --mount=/host/proc/1/ns/mnt --cgroup=/host/proc/1/ns/cgroup -- "$@"; }}
+first=/host/proc/1/ns
+on_machine() {{ /usr/bin/nsenter --mount=$first/mnt --cgroup=$first/cgroup -- "$@"; }}
 on_machine mountpoint -q /sys/fs/bpf || on_machine mount -t bpf bpf /sys/fs/bpf
 on_machine mkdir -p {_CGROUPS}
 on_machine mountpoint -q {_CGROUPS} || on_machine mount -t cgroup2 cgroup2 {_CGROUPS}
@@ -150,7 +151,6 @@ def _settings(wanted: Wanted) -> dict[str, str]:
         "cluster-name": "default",
         "cni-exclusive": "true",
         "cni-log-file": "/var/run/cilium/cilium-cni.log",
-        "custom-cni-conf": "false",
         "enable-endpoint-health-checking": "false",
         "enable-envoy-config": "false",
         "enable-gops": "false",
