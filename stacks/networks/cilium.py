@@ -176,7 +176,12 @@ def _settings(wanted: Wanted) -> dict[str, str]:
 
 def _of_services(network: NetworkSpec) -> dict[str, str]:
     if network.kube_proxy_replacement:
-        return {"kube-proxy-replacement": "true"}
+        # As kube-proxy answers there: load balancers of clouds ask.
+        health = "0.0.0.0:10256"
+        return {
+            "kube-proxy-replacement": "true",
+            "kube-proxy-replacement-healthz-bind-address": health,
+        }
     # Beside kube-proxy ports of the machine for a pod (hostPort) are the portmap plugin's.
     return {"kube-proxy-replacement": "false", "cni-chaining-mode": "portmap"}
 

@@ -9,7 +9,13 @@ import pytest
 import yaml
 
 from artifacts.lock import ARCHITECTURES, HERE, LockError, read
+from stacks.networks import registry as networks
 
+NETWORKS = [
+    ("network", name)
+    for name, network in networks.NETWORKS.items()
+    if network.IMAGES and name != "flannel"
+]
 SETS = sorted(yaml.safe_load((HERE / "lock.yaml").read_text())["sets"])
 
 
@@ -24,7 +30,7 @@ def edited(folder: Path, old: str, new: str) -> Path:
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("kubernetes", SETS)
 def test_every_template_is_filled_in(kubernetes: str, arch: str) -> None:
-    lock = read(kubernetes, arch)
+    lock = read(kubernetes, arch, also=NETWORKS)
     urls = [url for file in lock.files for url in (file.url, file.published)]
     texts = [*urls, *(image.ref for image in lock.images)]
     texts += [artefact.module.ldflags for artefact in lock.artefacts]
@@ -38,7 +44,7 @@ def test_every_template_is_filled_in(kubernetes: str, arch: str) -> None:
 
 @pytest.mark.parametrize("kubernetes", SETS)
 def test_every_build_is_pinned_to_the_version_of_the_set(kubernetes: str) -> None:
-    for artefact in read(kubernetes, "amd64").artefacts:
+    for artefact in read(kubernetes, "amd64", also=NETWORKS).artefacts:
         module = artefact.module
         assert (module.folder / "go.mod").is_file(), module.folder
         if module.folder.name == module.name:
@@ -50,7 +56,7 @@ def test_every_build_is_pinned_to_the_version_of_the_set(kubernetes: str) -> Non
 
 @pytest.mark.parametrize("kubernetes", SETS)
 def test_every_artefact_comes_out_of_its_build(kubernetes: str) -> None:
-    lock = read(kubernetes, "amd64")
+    lock = read(kubernetes, "amd64", also=NETWORKS)
     for artefact in lock.artefacts:
         module = artefact.module
         last = [
@@ -58,7 +64,9 @@ def test_every_artefact_comes_out_of_its_build(kubernetes: str) -> None:
         ]
         made = {module.rename.get(name, name) for name in last if name != "."}
         made |= {module.rename.get(module.name, module.name)} if "." in last else set()
+        made |= {*module.sources}
         wanted = {artefact.binary} if artefact.binary else set(getattr(artefact, "members", ()))
+        wanted |= {*getattr(artefact, "more", ())}
         assert wanted <= made, artefact.name
 
 
@@ -117,10 +125,24 @@ def test_what_is_wanted_beside_a_set_comes_before_it() -> None:
     assert len(refs) == len(set(refs))
 
 
+def test_images_of_another_network_are_there_only_where_it_is_wanted() -> None:
+    own = {image.name for image in read(None, "amd64").images}
+    for also in NETWORKS:
+        network = networks.NETWORKS[also[1]]
+        found = {image.name for image in read(None, "amd64", also=[also]).images}
+        assert found - own == {*network.IMAGES, *network.MASTER_IMAGES}
+        old = [also, ("kubernetes", "1.35.4")]
+        assert {image.name for image in read(None, "amd64", also=old).images} == found
+
+
 @pytest.mark.parametrize(
     ("also", "text"),
     [
         (("etcd", "3.4.1"), r"choices\.etcd: has no 3\.4\.1; there are 3\.6\.15, 3\.5\.35"),
+        (
+            ("network", "nobody"),
+            r"network=nobody: no image is its own; those that have some: cilium",
+        ),
         (("runc", "1.0.0"), r"choices\.runc: has no 1\.0\.0; there are none"),
         (
             ("kubernetes", "1.1.1"),
