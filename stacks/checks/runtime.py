@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from stacks.config.problems import Problem, dotted
-from stacks.config.runtime import OWN_REGISTRIES
 from stacks.config.spec import Spec
+from stacks.networks import registry as networks
 from stacks.providers import registry as providers
 
 _DOCKER_HUB = "docker.io"
@@ -23,7 +23,7 @@ def problems(spec: Spec) -> list[Problem]:
         path = dotted(("runtime", "registryMirrors", registry))
         if registry in _NOT_IN_IMAGE_NAMES:
             out.append(Problem(path, f"no image has this in its name; write {_DOCKER_HUB}"))
-        if mirrored and registry in OWN_REGISTRIES:
+        if mirrored and registry in networks.registries(spec):
             text = "images of it come from the mirror of this stack alone; leave it out"
             out.append(Problem(path, text))
         out += _mirrors(path, registry, urls)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from stacks.config.fields import BaseUrl, Endpoint, FilePath, NoProxy, Section, Url
 
-# Of every image that the product itself runs.
+# Of every image that the product itself runs, whatever the pod network.
 OWN_REGISTRIES = ("ghcr.io", "registry.k8s.io")
 
 

@@ -50,6 +50,7 @@ CUTS: Mapping[str, str] = {
 TUNNELS: tuple[Tunnel, ...] = (Tunnel("vxlan", "udp", 8472, "Cilium's packets"),)
 NAMESPACES: tuple[str, ...] = ()
 IMAGES: tuple[str, ...] = (_AGENT,)
+REGISTRIES: tuple[str, ...] = ("quay.io",)
 MASTER_IMAGES: tuple[str, ...] = (_OPERATOR,)
 DAEMON_SETS: tuple[str, ...] = (
     f"{_NAMESPACE}/daemonset/{_OPERATOR}",

@@ -49,6 +49,7 @@ SYSCTLS: Mapping[str, str] = {}
 FILESYSTEMS: tuple[str, ...] = ()
 NAMESPACES: tuple[str, ...] = (_NAMESPACE,)
 IMAGES: tuple[str, ...] = (_NAME,)
+REGISTRIES: tuple[str, ...] = ()
 MASTER_IMAGES: tuple[str, ...] = ()
 DAEMON_SETS: tuple[str, ...] = (f"{_NAMESPACE}/daemonset/{_NAME}",)
 ADDONS: tuple[str, ...] = (_NAME,)

@@ -59,6 +59,7 @@ class Network(Protocol):
     FILESYSTEMS: tuple[str, ...]  # kinds that the kernel has to know
     NAMESPACES: tuple[str, ...]  # its own, whose pods need more than the standards allow
     IMAGES: tuple[str, ...]  # that nodes fetch, as in artifacts/lock.yaml
+    REGISTRIES: tuple[str, ...]  # of these images, beside runtime.OWN_REGISTRIES
     MASTER_IMAGES: tuple[str, ...]  # that masters fetch besides
     DAEMON_SETS: tuple[str, ...]  # that the gate waits for, as namespace/daemonset/name
     ADDONS: tuple[str, ...]  # names of what `manifests` makes

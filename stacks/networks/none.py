@@ -19,6 +19,7 @@ SYSCTLS: Mapping[str, str] = {}
 FILESYSTEMS: tuple[str, ...] = ()
 NAMESPACES: tuple[str, ...] = ()
 IMAGES: tuple[str, ...] = ()
+REGISTRIES: tuple[str, ...] = ()
 MASTER_IMAGES: tuple[str, ...] = ()
 DAEMON_SETS: tuple[str, ...] = ()
 ADDONS: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from stacks.config.fields import Role
+from stacks.config.runtime import OWN_REGISTRIES
 from stacks.config.spec import Spec
 from stacks.networks import cilium, flannel, none
 from stacks.networks.network import Backend, Network
@@ -19,6 +20,11 @@ NETWORKS: dict[str, Network] = {
 def of(spec: Spec) -> Network:
     """The one that the config names."""
     return NETWORKS[spec.network.plugin]
+
+
+def registries(spec: Spec) -> tuple[str, ...]:
+    """Of every image that the product itself runs: with a mirror they are asked of it alone."""
+    return (*OWN_REGISTRIES, *of(spec).REGISTRIES)
 
 
 def is_the_one(spec: Spec, name: object) -> bool:

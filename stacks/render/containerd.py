@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from stacks.cluster.plan import Plan
-from stacks.config.runtime import OWN_REGISTRIES
+from stacks.networks import registry
 
 _CONFIG = """\
 version = 4
@@ -97,7 +97,7 @@ def hosts(plan: Plan) -> dict[str, str]:
     own = {}
     if plan.mirror is not None:
         text = f'server = "{plan.mirror.registry}"\ncapabilities = ["pull", "resolve"]\n'
-        own = dict.fromkeys(OWN_REGISTRIES, text)
+        own = dict.fromkeys(registry.registries(plan.spec), text)
     mirrors = sorted(plan.spec.runtime.registry_mirrors.items())
     return own | {host: "\n".join(map(_mirror, urls)) for host, urls in mirrors}
 

@@ -23,6 +23,7 @@ SYSCTLS: Mapping[str, str] = {"net.ipv4.toy": "1"}
 FILESYSTEMS: tuple[str, ...] = ("toyfs",)
 NAMESPACES: tuple[str, ...] = ("kube-toy",)
 IMAGES: tuple[str, ...] = ()
+REGISTRIES: tuple[str, ...] = ("toys.example",)
 MASTER_IMAGES: tuple[str, ...] = ()
 DAEMON_SETS: tuple[str, ...] = ("kube-toy/daemonset/toy",)
 ADDONS: tuple[str, ...] = ("toy",)
