@@ -15,7 +15,6 @@ from pathlib import Path
 from artifacts import pins
 from stacks.cluster.plan import Mirror, Plan
 from stacks.config import local_file
-from stacks.networks import registry as networks
 from stacks.releases import versions
 from stacks.releases.versions import Versions
 
@@ -158,8 +157,7 @@ def images(plan: Plan) -> dict[str, Image]:
         name: Image(
             name=name, version=version, ref=_text(entry, "ref").replace("{version}", version)
         )
-        for name, entry in _entries("images").items()
-        if networks.is_the_one(plan.spec, entry.get("only"))
+        for name, entry in _images_of(plan.spec.network.plugin).items()
         for version in [_version(plan, entry)]
     }
 
@@ -205,6 +203,15 @@ def _no_manifest(path: Path, error: Exception) -> ArtifactError:
 def _entries(section: str) -> dict[str, Mapping[str, object]]:
     listed = versions.mapping(versions.lock().get(section), section)
     return {name: versions.mapping(listed[name], f"{section}.{name}") for name in sorted(listed)}
+
+
+@cache
+def _images_of(network: str) -> dict[str, Mapping[str, object]]:
+    """Entries of those that a cluster with that pod network may run."""
+    listed = _entries("images")
+    return {
+        name: entry for name, entry in listed.items() if entry.get("only", network) == network
+    }
 
 
 def _version(plan: Plan, entry: Mapping[str, object]) -> str:

@@ -27,11 +27,6 @@ def registries(spec: Spec) -> tuple[str, ...]:
     return (*OWN_REGISTRIES, *of(spec).REGISTRIES)
 
 
-def is_the_one(spec: Spec, name: object) -> bool:
-    """Whether the config names it; None: what all use."""
-    return name in (None, spec.network.plugin)
-
-
 def ports() -> dict[int, str]:
     """What listens on nodes for any of them: the one that a user brings often has the same."""
     return {one.port: one.what for network in NETWORKS.values() for one in network.TUNNELS}

@@ -609,7 +609,9 @@ def test_nodes_that_are_there_tell_their_machines_before_a_controller_manager_as
     assert "Nodes that are there get the ID of their machine" in first.warnings[0].text
     assert verdict(planned(gcp(CONTROLLER)), planned(gcp({**CONTROLLER, **ADDON}))).warnings == ()
     # A new cluster has it from the start.
-    assert transition.check(None, planned(gcp({**CONTROLLER, **ADDON}))) == transition.Verdict()
+    new = transition.check(None, planned(gcp({**CONTROLLER, **ADDON})))
+    assert new.allowed == ()
+    assert {path for path, _ in new.warnings} == {"network.plugin"}
 
 
 def test_what_a_controller_manager_leaves_behind_is_told_when_it_goes() -> None:

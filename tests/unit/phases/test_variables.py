@@ -84,6 +84,7 @@ _STORED = adopted(with_store())
 # What no locked edit brings.
 MORE = (
     (None, aws(_PRIVATE)),
+    (None, adopted({"network.plugin": "cilium"})),
     (None, lab({**_VIP, "nodes/edge-1": {"state": "maintenance"}})),
     (_STORED, edited(_STORED, {"etcd.quotaBackendGib": 4})),
 )
