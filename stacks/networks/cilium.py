@@ -152,6 +152,8 @@ def _settings(wanted: Wanted) -> dict[str, str]:
         "cluster-name": "default",
         "cni-exclusive": "true",
         "cni-log-file": "/var/run/cilium/cilium-cni.log",
+        # It would watch this ConfigMap: another one restarts the pods here.
+        "enable-dynamic-config": "false",
         "enable-endpoint-health-checking": "false",
         "enable-envoy-config": "false",
         "enable-gops": "false",
