@@ -209,9 +209,7 @@ def _entries(section: str) -> dict[str, Mapping[str, object]]:
 def _images_of(network: str) -> dict[str, Mapping[str, object]]:
     """Entries of those that a cluster with that pod network may run."""
     listed = _entries("images")
-    return {
-        name: entry for name, entry in listed.items() if entry.get("only", network) == network
-    }
+    return {name: entry for name, entry in listed.items() if entry.get("only", network) == network}
 
 
 def _version(plan: Plan, entry: Mapping[str, object]) -> str:
