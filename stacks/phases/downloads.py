@@ -11,7 +11,7 @@ from stacks.render import containerd
 
 _WORKER_FILES = ("containerd", "runc", "cni-plugins", "kubeadm", "kubelet")
 _MASTER_FILES = (*_WORKER_FILES, "kubectl")
-_WORKER_IMAGES = ("pause", "coredns", "agnhost")
+_WORKER_IMAGES = ("pause", "kube-proxy", "coredns", "agnhost")
 _MASTER_IMAGES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 
@@ -35,8 +35,8 @@ def node_images(plan: Plan, node: Node) -> tuple[str, ...]:
     """Names, as among files, of the images of kube-ha that may run on a node."""
     network = registry.of(plan.spec)
     own = [*_WORKER_IMAGES]
-    if not plan.spec.network.kube_proxy_replacement:
-        own.append("kube-proxy")
+    if plan.spec.network.kube_proxy_replacement:
+        own.remove("kube-proxy")
     if node.is_master:
         own += [*_MASTER_IMAGES, *network.MASTER_IMAGES]
     return tuple(f"{IMAGE}{name}" for name in (*own, *network.IMAGES))
