@@ -22,6 +22,10 @@ def leafs(scene: Scene) -> Iterator[Step]:
     # Reverting a change that was interrupted must take out whoever has joined by it, and prove the
     # cluster again: it has to be stored before anybody joins or leaves.
     yield attempt(scene.own("acceptance"), "nodes", parts, parent=scene.own("acceptance"))
+    yield from _of_those_there(scene)
+
+
+def _of_those_there(scene: Scene) -> Iterator[Step]:
     for node in scene.plan.nodes:
         if node.name in scene.settled:
             yield from member_keys(scene, node)
@@ -30,7 +34,7 @@ def leafs(scene: Scene) -> Iterator[Step]:
 
 def saved(scene: Scene) -> Iterator[Step]:
     """A snapshot where one is due, on an etcd machine that stays, by members that are there now."""
-    placed = tuple(step.name for step in leafs(scene) if step.kind == "phase")
+    placed = tuple(step.name for step in _of_those_there(scene) if step.kind == "phase")
     edit = (scene.previous, scene.plan)
     node = scene.machine_of(scene.saver.name)
     yield Step(
