@@ -1,42 +1,43 @@
-"""What many nodes cost: examples/thousand.yaml previewed, and as many machines as you like played.
+"""What many nodes cost: examples/thousand.yaml previewed, and a cluster of as many as you like.
 
     python -m tests.bench.thousand [--nodes 1000]
 
-Each figure stands beside that of as many resources that are nothing (local commands, `true`), with
-the same engine in the same run: the floor. Real are the engine, the program, its plugins, SSH and
-the state. Played are the machines: a process of this computer answers SSH on their addresses, reads
-what each command is told and says that it succeeded (tests/bench/played.py). So phases take no time
-and no cluster comes to be: what machines and Kubernetes take is measured elsewhere. Checkpoints are
-off (PULUMI_SKIP_CHECKPOINTS): with them a state in a file grows with the square of the nodes.
-Let nothing else run on this computer.
+Each figure of the engine stands beside that of as many resources that are nothing (local commands,
+`true`), with the same engine in the same run: the floor. The engine, the program, its plugins, SSH,
+the state, three masters and their API are real. Workers are hollow (tests/e2e/harness/hollow): one
+process answers SSH on their addresses and is their kubelets, with an identity, a lease and a watch
+each; their phases do nothing, no container runs and no packet goes to a pod. So what a worker takes
+itself is not in here. Checkpoints are off (PULUMI_SKIP_CHECKPOINTS): with them a state in a file
+grows with the square of the nodes. Let nothing else run on this computer.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.bench import played
 from tests.bench.create import machine, say
 from tests.bench.processes import Taken, taken
+from tests.e2e.harness.hollow import latency
+from tests.e2e.harness.hollow.cluster import MASTERS, HollowCluster, hollow_cluster
+from tests.e2e.harness.lab import ROOT
+from tests.e2e.harness.waiting import wait_for
 from tests.toolchain import examples
 from tests.toolchain.project import Project
 
-MASTERS = 3
+SUBNET = "10.93.115.0/24"
 LIMIT_S = 4 * 3600  # of one run of the engine
-READY_S = 60
 # The goal for what changes nothing, by processor time.
 GOAL = 1.5
+FAST = {"PULUMI_SKIP_CHECKPOINTS": "true"}
 NOTHING = """
 import pulumi
 from pulumi_command import local
@@ -55,22 +56,25 @@ class Measure:
     taken: Taken
     resources: int  # all that there are, the ones that stayed too
     changes: int
-    commands: int = 0  # on machines
+    commands: int = 0  # on hollow machines
 
 
 @dataclass(slots=True)
 class Stack:
     """A stack whose runs are measured."""
 
-    project: Project
     name: str
-    log: Path | None  # of commands on machines
+    folder: Path
+    environment: Mapping[str, str]
+    state: Callable[[], Path]  # as the file backend keeps it
+    commands: Callable[[], int] = lambda: 0  # on hollow machines, so far
 
     def run(self, what: str, words: tuple[str, ...]) -> Measure:
-        before = self._commands()
-        ran, took = taken(lambda: self.project.pulumi(*words, "--stack", self.name).succeeded())
+        """One run to its end. Raises AssertionError with all that was printed when it fails."""
+        before = self.commands()
+        text, took = taken(lambda: self._pulumi(*words))
         # The plan that is printed before has numbers of its own.
-        said = ran.text.rpartition("Resources:")[2]
+        said = text.rpartition("Resources:")[2]
         changes = sum(map(int, re.findall(r"^ +(?:[~+-]|\+-) (\d+) ", said, re.MULTILINE)))
         same = re.search(r"(\d+) unchanged", said)
         out = Measure(
@@ -78,18 +82,25 @@ class Stack:
             taken=took,
             resources=changes + (int(same[1]) if same else 0),
             changes=changes,
-            commands=self._commands() - before,
+            commands=self.commands() - before,
         )
         say(_line(out))
         return out
 
-    def state(self) -> int:
-        """Bytes of the state as the file backend keeps it."""
-        (file,) = self.project.folder.glob(f"state/.pulumi/stacks/*/{self.name}.json")
-        return file.stat().st_size
-
-    def _commands(self) -> int:
-        return len(self.log.read_text().splitlines()) if self.log else 0
+    def _pulumi(self, *words: str) -> str:
+        done = subprocess.run(
+            ["pulumi", *words, "--stack", self.name, "--non-interactive", "--color", "never"],
+            cwd=self.folder,
+            env=dict(self.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
 
 
 def main() -> int:
@@ -97,44 +108,86 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--nodes", type=int, default=1000)
     nodes: int = parser.parse_args().nodes
-    # So that played machines end when a supervisor ends this.
+    # So that hollow workers end when a supervisor ends this.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     pairs: list[tuple[Measure, Measure]] = []
     with tempfile.TemporaryDirectory(prefix="kube-ha-") as name:
         folder = Path(name)
         say("the example, never applied")
-        example = Stack(examples.thousand(folder / "example", limit_s=LIMIT_S), "thousand", None)
+        example = _of_project(examples.thousand(folder / "example", limit_s=LIMIT_S), "thousand")
         first = example.run("preview of the example", PREVIEW)
-        floor = _floor(folder)
-        floor.project.set(count=str(first.changes - 1))
-        pairs.append((first, floor.run("its floor", PREVIEW)))
-        with _machines(folder / "machines", nodes + 1) as there:
-            pairs += _life(_stack(folder, there, nodes), floor, nodes)
-    print(f"\nMachine: {machine()}; {MASTERS} masters and {nodes - MASTERS} workers, all played")
-    for own, empty in pairs:
-        print(f"  {_line(own)}\n  {_line(empty)}")
-        ratio = own.taken.processor_s / empty.taken.processor_s
+        empty = _floor(folder)
+        empty.set(count=str(first.changes - 1))
+        pairs.append((first, _of_project(empty, "test").run("its floor", PREVIEW)))
+        workers = nodes - len(MASTERS)
+        with hollow_cluster("bench_thousand", SUBNET, workers, spare=1) as cluster:
+            pairs += _life(cluster, empty, workers)
+    print(f"\nMachine: {machine()}; {len(MASTERS)} masters, {workers} hollow workers")
+    for own, floor in pairs:
+        print(f"  {_line(own)}\n  {_line(floor)}")
+        ratio = own.taken.processor_s / floor.taken.processor_s
         print(f"    {ratio:.2f} times the floor's processor time")
     quiet = [pair for pair in pairs if not pair[0].changes]
-    good = all(own.taken.processor_s <= GOAL * empty.taken.processor_s for own, empty in quiet)
+    good = all(own.taken.processor_s <= GOAL * floor.taken.processor_s for own, floor in quiet)
     print(f"  goal: at most {GOAL} where nothing changes: {'met' if good else 'missed'}")
     return 0 if good else 1
 
 
-def _life(stack: Stack, floor: Stack, nodes: int) -> Iterator[tuple[Measure, Measure]]:
+def _life(
+    cluster: HollowCluster, empty: Project, workers: int
+) -> Iterator[tuple[Measure, Measure]]:
+    """What happens to the cluster, with the floor of each; what the API felt is printed."""
+    made = cluster.stack
+    stack = Stack(
+        made.name,
+        ROOT,
+        made.environment | FAST,
+        lambda: made.state_file,
+        lambda: cluster.workers.commands().total(),
+    )
+    floor = _of_project(empty, "test")
     first = stack.run("first up", UP)
-    floor.project.set(count=str(first.resources - 1))
+    empty.set(count=str(first.resources - 1))
     yield first, floor.run("its floor", UP)
-    own, empty = stack.state(), floor.state()
-    print(f"  state {own} bytes, {own / nodes:.0f} a node; that of the floor {empty} bytes")
+    own, least = (one.state().stat().st_size for one in (stack, floor))
+    print(f"  state {own} bytes, {own / workers:.0f} a worker; that of the floor {least} bytes")
     yield stack.run("nothing to do", UP), floor.run("its floor", UP)
     yield stack.run("preview, nothing to do", PREVIEW), floor.run("its floor", PREVIEW)
-    _write(stack.project, stack.name, nodes + 1)
-    more = stack.run("one worker more", UP)
-    floor.project.set(count=str(more.resources - 1))
+    cluster.want(workers + 1)
+    with _felt(cluster, "one worker more"):
+        more = stack.run("one worker more", UP)
+    empty.set(count=str(more.resources - 1))
     yield more, floor.run("its floor", UP)
-    _write(stack.project, stack.name, nodes + 1, labels={"example.com/a": "b"})
-    yield stack.run("a label on the pool", UP), floor.run("its floor, nothing to do", UP)
+    made.edit("pools.worker.labels", {"example.com/a": "b"})
+    with _felt(cluster, "a label on the pool"):
+        label = stack.run("a label on the pool", UP)
+    yield label, floor.run("its floor, nothing to do", UP)
+    dead = range(max(1, workers // 100))
+    cluster.workers.switch_off(dead)
+    made.edit("kubelet.maxPods", 60)
+    with _felt(cluster, f"a setting in waves, {len(dead)} dead"):
+        waves = stack.run(f"a setting, {len(dead)} dead", UP)
+    yield waves, floor.run("its floor, nothing to do", UP)
+    cluster.workers.switch_off(())
+    wait_for("the dead are back", lambda: str(cluster.ready()[False] or ""), limit_s=120)
+    made.node("master-1").kill()
+    with _felt(cluster, "the first master is dead"):
+        late = stack.run("the dead are back, the first master is dead", UP)
+    yield late, floor.run("its floor, nothing to do", UP)
+
+
+@contextmanager
+def _felt(cluster: HollowCluster, during: str) -> Iterator[None]:
+    """How the API servers that run answered meanwhile, and whether a node was taken for dead."""
+    before, leases = cluster.latency(), cluster.workers.leases()
+    yield
+    beats, missed = (now - then for now, then in zip(cluster.workers.leases(), leases, strict=True))
+    kinds = "; ".join(map(str, latency.between(before, cluster.latency())))
+    ready = cluster.ready()
+    print(
+        f"  API during {during}: {kinds}; {missed} of {beats} leases not taken; "
+        f"{ready[False]} of {ready.total()} workers not Ready"
+    )
 
 
 def _line(found: Measure) -> str:
@@ -145,86 +198,16 @@ def _line(found: Measure) -> str:
     )
 
 
-def _floor(folder: Path) -> Stack:
-    made = Project.make(folder / "floor", NOTHING)
-    environment = {**made.environment, "PULUMI_SKIP_CHECKPOINTS": "true"}
-    return Stack(replace(made, limit_s=LIMIT_S, environment=environment), "test", None)
+def _floor(folder: Path) -> Project:
+    return replace(Project.make(folder / "floor", NOTHING), limit_s=LIMIT_S)
 
 
-@contextmanager
-def _machines(folder: Path, count: int) -> Iterator[Path]:
-    """Played ones, by their folder."""
-    folder.mkdir()
-    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(folder / "key")]
-    subprocess.run(words, check=True)
-    (folder / played.COMMANDS).touch()
-    route = ["local", played.NETWORK, "dev", "lo"]
-    subprocess.run(["ip", "route", "replace", *route], check=True)
-    words = [sys.executable, "-m", "tests.bench.played", str(folder), str(count)]
-    with subprocess.Popen(words, cwd=examples.ROOT) as server:
-        try:
-            end = time.monotonic() + READY_S
-            while not (folder / played.READY).exists():
-                if server.poll() is not None or time.monotonic() > end:
-                    raise RuntimeError(f"played machines do not answer in {READY_S} s")
-                time.sleep(0.1)
-            yield folder
-        finally:
-            server.terminate()
-            subprocess.run(["ip", "route", "del", *route], check=True)
+def _of_project(project: Project, name: str) -> Stack:
+    def state() -> Path:
+        (file,) = project.folder.glob(f"state/.pulumi/stacks/*/{name}.json")
+        return file
 
-
-def _stack(folder: Path, there: Path, nodes: int) -> Stack:
-    made = examples.program(folder / "played", limit_s=LIMIT_S)
-    for name in ("key", "key.pub", played.HOST_KEYS):
-        (made.folder / name).unlink(missing_ok=True)
-        (made.folder / name).symlink_to(there / name)
-    environment = {**made.environment, "PULUMI_SKIP_CHECKPOINTS": "true"}
-    made = replace(made, environment=environment)
-    _write(made, "played", nodes)
-    made.pulumi("stack", "init", "played").succeeded()
-    return Stack(made, "played", there / played.COMMANDS)
-
-
-def _write(
-    project: Project, stack: str, nodes: int, labels: Mapping[str, str] | None = None
-) -> None:
-    """The stack file and its hosts; the engine's own lines in it stay."""
-    keys = (project.folder / played.HOST_KEYS).read_text().splitlines()
-
-    def host(name: str, number: int) -> dict[str, str]:
-        inner = f"172.20.{number // 250}.{1 + number % 250}"
-        return {
-            "name": name,
-            "address": inner,
-            "sshAddress": played.address(number),
-            "hostKey": keys[number],
-        }
-
-    masters = [host(f"master-{number + 1}", number) for number in range(MASTERS)]
-    workers = [host(f"worker-{number - MASTERS + 1}", number) for number in range(MASTERS, nodes)]
-    rows = [",".join(masters[0]), *(",".join(one.values()) for one in workers)]
-    (project.folder / "workers.csv").write_text("\n".join(rows) + "\n")
-    ssh = {"user": "root", "port": played.PORT, "privateKeyFile": str(project.folder / "key")}
-    config: dict[str, object] = {
-        "cluster": {"name": "played", "kubernetes": "1.36.3", "podCidr": "10.128.0.0/13"},
-        "machines": {"provider": "adopt", "ssh": ssh},
-        "mirror": {
-            "url": "http://172.20.0.5:8080",
-            "registry": "http://172.20.0.5:5000",
-            "manifest": ".local/bundle/manifest.json",
-        },
-        "pools": {
-            "master": {"roles": ["etcd", "master"], "hosts": masters},
-            "worker": {"roles": ["worker"], "hostsFile": "workers.csv", "labels": labels or {}},
-        },
-    }
-    file = project.folder / f"Pulumi.{stack}.yaml"
-    salt = re.findall(r"^encryptionsalt: .*$", file.read_text(), re.M) if file.exists() else []
-    said = {"config": {f"kube-ha:{name}": value for name, value in config.items()}}
-    # JSON is YAML, too.
-    lines = [*salt, f"config: {json.dumps(said['config'])}"]
-    file.write_text("\n".join(lines) + "\n")
+    return Stack(name, project.folder, {**project.environment, **FAST}, state)
 
 
 if __name__ == "__main__":

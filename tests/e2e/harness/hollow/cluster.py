@@ -1,0 +1,108 @@
+"""A stack of three real masters and many hollow workers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.e2e.harness import config, lab
+from tests.e2e.harness.hollow import latency, workers
+from tests.e2e.harness.hollow.machines import PORT
+from tests.e2e.harness.hollow.workers import HollowWorkers
+from tests.e2e.harness.lab import ROOT
+from tests.e2e.harness.machines import Machines
+from tests.e2e.harness.stack import Stack
+
+MASTERS = {f"master-{number + 1}": 11 + number for number in range(3)}
+# One more door of SSH: the port is one for all hosts of a stack, and 22 may be this computer's.
+_SSH_TOO = (
+    f"printf 'Port 22\\nPort {PORT}\\n' >/etc/ssh/sshd_config.d/hollow.conf && "
+    "systemctl restart ssh"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HollowCluster:
+    """What a story or a measurement works with."""
+
+    stack: Stack
+    workers: HollowWorkers
+
+    @property
+    def hosts(self) -> Path:
+        """The pool's hostsFile."""
+        return self.stack.folder / "workers.csv"
+
+    def ready(self) -> Counter[bool]:
+        """How many hollow workers are Ready, and how many are not."""
+        found = self.stack.ready(context=self.context())
+        return Counter(is_ready for name, is_ready in found.items() if name not in MASTERS)
+
+    def context(self) -> str:
+        """Of a master that runs, for kubectl."""
+        running = {node.name for node in self.stack.nodes()}
+        return next(f"{self.stack.lab}-{name}" for name in MASTERS if name in running)
+
+    def latency(self) -> latency.Seen:
+        """What API servers that run have been asked so far."""
+        running = [node.name for node in self.stack.nodes() if node.name in MASTERS]
+        return latency.read(
+            self.stack.kubectl("get", "--raw", "/metrics", context=f"{self.stack.lab}-{name}")
+            for name in running
+        )
+
+    def want(self, count: int) -> None:
+        """So many workers from the next update on."""
+        self.workers.write_hosts(self.hosts, count)
+
+
+@contextmanager
+def hollow_cluster(story: str, subnet: str, count: int, spare: int) -> Iterator[HollowCluster]:
+    """`count` workers are in the config, `spare` more machines are there. Nothing is applied yet."""
+    name = lab.PREFIX + story.replace("_", "-")
+    machines = Machines(name, subnet, ROOT / ".local/test" / f"{story}-machines")
+    lab.free(name)
+    try:
+        empty = config.adopted(name, machines.mirror, machines.user_key, {})
+        with Stack(story, empty) as stack:
+            machines.start_lab()
+            masters = [machines.start(master, number) for master, number in MASTERS.items()]
+            for master in MASTERS:
+                stack.node(master).run(_SSH_TOO)
+            wanted = config.adopted(name, machines.mirror, machines.user_key, {"master": masters})
+            stack.config = _with_workers(wanted, stack)
+            folder, user = stack.folder / "hollow", machines.user_key.with_suffix(".pub")
+            servers = [f"{machines.address(number)}:6443" for number in MASTERS.values()]
+            with workers.running(folder, count + spare, user, servers) as there:
+                cluster = HollowCluster(stack, there)
+                cluster.want(count)
+                stack.write()
+                yield cluster
+    finally:
+        lab.free(name)
+
+
+def _with_workers(wanted: config.Config, stack: Stack) -> config.Config:
+    file = (stack.folder / "workers.csv").relative_to(ROOT)
+    machines = wanted["machines"]
+    ssh = {**_mapping(machines["ssh"]), "port": PORT}
+    return {
+        **wanted,
+        "machines": {**machines, "ssh": ssh},
+        "cluster": {**wanted["cluster"], "podCidr": "10.128.0.0/13"},
+        # Nobody carries packets to pods that do not run.
+        "network": {"plugin": "none"},
+        "kubelet": {"servingCertificates": "self-signed"},
+        "pools": {
+            **wanted["pools"],
+            "worker": {"roles": ["worker"], "hostsFile": str(file)},
+        },
+    }
+
+
+def _mapping(value: object) -> dict[str, object]:
+    assert isinstance(value, dict)
+    return value
