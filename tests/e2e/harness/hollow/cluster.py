@@ -60,25 +60,25 @@ class HollowCluster:
 
 
 @contextmanager
-def hollow_cluster(story: str, subnet: str, count: int, spare: int) -> Iterator[HollowCluster]:
-    """`count` workers are in the config, `spare` more machines are there. Nothing is applied yet."""
+def hollow_cluster(story: str, subnet: str, machines: int) -> Iterator[HollowCluster]:
+    """So many machines for workers are there, none is in the config yet, and nothing is applied."""
     name = lab.PREFIX + story.replace("_", "-")
-    machines = Machines(name, subnet, ROOT / ".local/test" / f"{story}-machines")
+    real = Machines(name, subnet, ROOT / ".local/test" / f"{story}-machines")
     lab.free(name)
     try:
-        empty = config.adopted(name, machines.mirror, machines.user_key, {})
+        empty = config.adopted(name, real.mirror, real.user_key, {})
         with Stack(story, empty) as stack:
-            machines.start_lab()
-            masters = [machines.start(master, number) for master, number in MASTERS.items()]
+            real.start_lab()
+            masters = [real.start(master, number) for master, number in MASTERS.items()]
             for master in MASTERS:
                 stack.node(master).run(_SSH_TOO)
-            wanted = config.adopted(name, machines.mirror, machines.user_key, {"master": masters})
+            wanted = config.adopted(name, real.mirror, real.user_key, {"master": masters})
             stack.config = _with_workers(wanted, stack)
-            folder, user = stack.folder / "hollow", machines.user_key.with_suffix(".pub")
-            servers = [f"{machines.address(number)}:6443" for number in MASTERS.values()]
-            with workers.running(folder, count + spare, user, servers) as there:
+            folder, user = stack.folder / "hollow", real.user_key.with_suffix(".pub")
+            servers = [f"{real.address(number)}:6443" for number in MASTERS.values()]
+            with workers.running(folder, machines, user, servers) as there:
                 cluster = HollowCluster(stack, there)
-                cluster.want(count)
+                cluster.want(0)
                 stack.write()
                 yield cluster
     finally:
