@@ -17,6 +17,7 @@ from tests.e2e.harness.machines import Machines
 from tests.e2e.harness.stack import Stack
 
 MASTERS = {f"master-{number + 1}": 11 + number for number in range(3)}
+_SLO_S = 1  # of upstream, for one object; a list of all may take 30 times as long
 # One more door of SSH: the port is one for all hosts of a stack, and 22 may be this computer's.
 _SSH_TOO = (
     f"printf 'Port 22\\nPort {PORT}\\n' >/etc/ssh/sshd_config.d/hollow.conf && "
@@ -57,6 +58,25 @@ class HollowCluster:
     def want(self, count: int) -> None:
         """So many workers from the next update on."""
         self.workers.write_hosts(self.hosts, count)
+
+    def forget_checkpoints(self) -> None:
+        """From here on the engine writes its state at the end alone: with them it would write all of it 800 times."""
+        self.stack.environment["PULUMI_SKIP_CHECKPOINTS"] = "true"
+
+    @contextmanager
+    def served(self, during: str) -> Iterator[None]:
+        """The API meanwhile: no lease of a worker is refused, and 99 % of requests for one object take less than the SLO."""
+        asked, before = self.latency(), self.workers.leases()
+        yield
+        beats, missed = (
+            now - then for now, then in zip(self.workers.leases(), before, strict=True)
+        )
+        kinds = latency.between(asked, self.latency())
+        told = "; ".join(map(str, kinds))
+        self.stack.measured(f"{during}: {told}; {missed} of {beats} leases were not taken")
+        assert missed == 0
+        slow = [str(one) for one in kinds if one.kind != "list" and one.within_s > _SLO_S]
+        assert slow == []
 
 
 @contextmanager
