@@ -88,10 +88,10 @@ def test_on_aws_the_bastion_alone_may_speak_with_ssm_and_nobody_comes_in(stacks:
     _, run = stacks.settled(aws(behind_tunnel("aws")))
     bastion, nodes = run.named("prod-tunnel"), [m for m in machines_of(run) if "-machine" in m.name]
     assert bastion.text("iamInstanceProfile") == "prod-tunnel-eu-central-1"
-    assert {node.text("iamInstanceProfile") for node in nodes} == {"prod-nodes"}
+    assert {node.text("iamInstanceProfile") for node in nodes} == {"prod-nodes-eu-central-1"}
     (grant,) = [r for r in of_clouds(run) if r.type.endswith(":RolePolicyAttachment")]
     assert (grant.text("role"), grant.text("policyArn")) == (
-        "prod-tunnel",
+        "prod-tunnel-eu-central-1",
         "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore",
     )
     rules = [r for r in of_clouds(run) if r.type.endswith(":SecurityGroupIngressRule")]
