@@ -84,6 +84,17 @@ def _gcp(dice: Dice) -> dict[str, object]:
     own |= {"cidr": "10.92.0.0/20", **_common(dice)}
     if dice.chance(10):
         own |= {"network": "mine", "subnetwork": "mine"}
+        if dice.chance(50):
+            own["networkProject"] = "my-networks-1"
+    for key, value in (
+        ("diskType", "pd-ssd"),
+        ("etcdDiskType", "pd-balanced"),
+        ("addressOffset", 5),
+    ):
+        if dice.chance(10):
+            own[key] = value
+    if own.get("access") != "public" and dice.chance(10):
+        own["bastionMachineType"] = "e2-small"
     if dice.chance(10):
         own |= {"image": "ubuntu-os-cloud/ubuntu-2204-lts", "imageArm64": "mine/debian-arm64"}
     if dice.chance(10):
@@ -114,6 +125,8 @@ def _aws(dice: Dice) -> dict[str, object]:
         own["image"] = "self/mine"
     if dice.chance(10):
         own["account"] = "123456789012"
+    if own.get("access") != "public" and dice.chance(10):
+        own["bastionMachineType"] = "t3.small"
     if dice.chance(10):
         own["machineType"] = "m6i.large"
     return own
@@ -147,4 +160,5 @@ def _common(dice: Dice) -> dict[str, object]:
     labels = {"labels": {"team": "a"}} if dice.chance(20) else {}
     kinds = ("none", "internal")
     balancer = {"apiLoadBalancer": dice.one_of(kinds)} if dice.chance(20) else {}
-    return {**labels, **balancer}
+    port = {"apiPort": 36443} if dice.chance(10) else {}
+    return {**labels, **balancer, **port}

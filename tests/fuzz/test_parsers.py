@@ -22,9 +22,9 @@ import yaml
 from components.ssh import script
 from stacks.cluster import artifacts
 from stacks.cluster.plan import Node, Plan
-from stacks.config.runtime import OWN_REGISTRIES
 from stacks.config.sizing import SMALLEST
 from stacks.documents import yaml_text
+from stacks.networks import registry
 from stacks.phases import desired, preflight, system_addons
 from stacks.render import acceptance, apiserver, join, kubeadm, kubeconfig
 from tests.fuzz import clusters, read_back
@@ -317,7 +317,8 @@ def test_every_registry_has_its_own_mirrors_and_no_other(rendered: Rendered) -> 
             found[host] = tomllib.loads(base64.b64decode(encoded, validate=True).decode())
         assert len(found) == len(lines.splitlines())
         mirrors, mirror = case.plan.spec.runtime.registry_mirrors, case.plan.mirror
-        assert found.keys() == mirrors.keys() | (OWN_REGISTRIES if mirror else ())
+        own = registry.registries(case.plan.spec) if mirror else ()
+        assert found.keys() == mirrors.keys() | own
         for host, document in found.items():
             if host in mirrors:
                 assert document.keys() == {"host"}
