@@ -122,7 +122,8 @@ def _idle(spec: Spec) -> list[Problem]:
     if "backend" in network.SETTINGS and wanted.backend not in network.BACKENDS:
         text = f"{wanted.backend} is none of {wanted.plugin}, which has"
         out.append(Problem("network.backend", f"{text} {' and '.join(network.BACKENDS)}"))
-    if wanted.kube_proxy_replacement and "proxy_mode" in wanted.model_fields_set:
+    usual = type(wanted).model_fields["proxy_mode"].default
+    if wanted.kube_proxy_replacement and wanted.proxy_mode != usual:
         text = "does nothing with kubeProxyReplacement: no kube-proxy runs; leave it out"
         out.append(Problem("network.proxyMode", text))
     return out
