@@ -33,6 +33,7 @@ from tests.e2e.harness.waiting import wait_for
 from tests.toolchain import examples
 from tests.toolchain.project import Project
 
+NAME = "test-bench-thousand"  # a lab of tests: tests.run free removes what a killed run leaves
 SUBNET = "10.93.115.0/24"
 LIMIT_S = 4 * 3600  # of one run of the engine
 # The goal for what changes nothing, by processor time.
@@ -120,7 +121,7 @@ def main() -> int:
         empty.set(count=str(first.changes - 1))
         pairs.append((first, _of_project(empty, "test").run("its floor", PREVIEW)))
         workers = nodes - len(MASTERS)
-        with hollow_cluster("bench_thousand", SUBNET, workers + 1) as cluster:
+        with hollow_cluster(NAME, SUBNET, workers + 1) as cluster:
             pairs += _life(cluster, empty, workers)
     print(f"\nMachine: {machine()}; {len(MASTERS)} masters, {workers} hollow workers")
     for own, floor in pairs:

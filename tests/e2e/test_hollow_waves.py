@@ -9,13 +9,14 @@ import pytest
 from tests.e2e.harness.hollow.cluster import HollowCluster, hollow_cluster
 from tests.e2e.harness.waiting import wait_for
 
+NAME = "test-hollow-waves"
 COUNT = 200
 DEAD = (20, 21)  # as many as the default budget of 1 % allows
 
 
 @pytest.fixture(scope="module")
 def hollow() -> Iterator[HollowCluster]:
-    with hollow_cluster("hollow_waves", "10.93.117.0/24", COUNT) as cluster:
+    with hollow_cluster(NAME, "10.93.117.0/24", COUNT) as cluster:
         cluster.forget_checkpoints()
         cluster.want(COUNT)
         cluster.stack.up()

@@ -10,6 +10,7 @@ import pytest
 from tests.e2e.harness.hollow.cluster import HollowCluster, hollow_cluster
 from tests.e2e.harness.waiting import wait_for
 
+NAME = "test-hollow-workers"
 COUNT = 200
 # What is the cluster's, of no node.
 CLUSTER_WIDE = r"(addon-[a-z-]+|acceptance|join-token|nodes|gate|wave-\d+)(-attempt)?"
@@ -17,7 +18,7 @@ CLUSTER_WIDE = r"(addon-[a-z-]+|acceptance|join-token|nodes|gate|wave-\d+)(-atte
 
 @pytest.fixture(scope="module")
 def hollow() -> Iterator[HollowCluster]:
-    with hollow_cluster("hollow_workers", "10.93.114.0/24", COUNT + 1) as cluster:
+    with hollow_cluster(NAME, "10.93.114.0/24", COUNT + 1) as cluster:
         yield cluster
 
 

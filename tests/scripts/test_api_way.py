@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -97,7 +98,8 @@ def test_the_port_leads_by_a_master_that_answers_and_again_when_that_ends(
             listed = ["ps", "--ppid", str(sshd.process.pid), "-o", "pid="]
             done = subprocess.run(listed, capture_output=True, text=True, check=True)
             for number in done.stdout.split():  # its own children alone
-                os.kill(int(number), signal.SIGKILL)
+                with suppress(ProcessLookupError):  # one may have ended with another
+                    os.kill(int(number), signal.SIGKILL)
             wait(partial(ended, turn), "its end")
         assert "the way by master-1 ended" in log.read_text()
     finally:

@@ -80,9 +80,9 @@ class HollowCluster:
 
 
 @contextmanager
-def hollow_cluster(story: str, subnet: str, machines: int) -> Iterator[HollowCluster]:
+def hollow_cluster(name: str, subnet: str, machines: int) -> Iterator[HollowCluster]:
     """So many machines for workers are there, none is in the config yet, and nothing is applied."""
-    name = lab.PREFIX + story.replace("_", "-")
+    story = name.removeprefix(lab.PREFIX).replace("-", "_")
     real = Machines(name, subnet, ROOT / ".local/test" / f"{story}-machines")
     lab.free(name)
     try:
