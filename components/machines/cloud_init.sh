@@ -5,11 +5,13 @@
 LABEL=kube-ha
 AT=/var/lib/kube-ha
 
-# The provider's metadata service, not its name server, which has the same address at Google. systemd-networkd takes away rules of others whenever it
-# starts, as after an update of its package, but none of protocol kernel.
+# The provider's metadata service, not its name server, which has the same address at Google. What the machine sends itself has no other way in than lo;
+# all else is forwarded for pods, whatever interface their network gives them. systemd-networkd takes away rules of others whenever it starts, as after
+# an update of its package, but none of protocol kernel.
 close_metadata() {
-  [[ $(ip rule show) == *'to 169.254.169.254 iif cni0'* ]] ||
-    ip rule add iif cni0 to 169.254.169.254 ipproto tcp dport 80 protocol kernel prohibit
+  local service=(to 169.254.169.254 ipproto tcp dport 80)
+  [[ $(ip rule show) == *"${service[*]} prohibit"* ]] ||
+    { ip rule add pref 50 iif lo "${service[@]}" protocol kernel lookup main && ip rule add pref 51 "${service[@]}" protocol kernel prohibit; }
 }
 
 find_disk() {

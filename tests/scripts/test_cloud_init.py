@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 import yaml
 
 from stacks.render import cloud_init
+from tests.no_network import without_network
 
 STUBS = {
     "ip": 'echo "ip $*" >>"$CALLS"',
@@ -135,13 +138,32 @@ def test_a_disk_that_does_not_come_is_waited_for_and_told(machine: Machine) -> N
     assert "came within 300 s" in done.stderr
 
 
-def test_pods_cannot_read_the_host_key_from_the_metadata_service(machine: Machine) -> None:
-    machine.plug()
-    machine.boot()
-    (rule,) = machine.called("ip rule add")
+def test_pods_of_any_network_do_not_reach_the_metadata_service_and_the_machine_does() -> None:
+    """By the kernel's own answers, after two boots: one interface leads to the provider, one to pods."""
+    ((*script,),) = yaml.safe_load(text(disks=None))["bootcmd"]
+    steps = f"""set -e
+ip link add provider type veth peer name far
+ip link add pods type bridge
+for one in provider far pods; do ip link set "$one" up; done
+ip address add 10.0.0.2/24 dev provider
+ip address add 10.244.1.1/24 dev pods
+ip route add default via 10.0.0.1
+echo 1 >/proc/sys/net/ipv4/ip_forward
+for boot in 1 2; do {shlex.join(script)}; done
+asks() {{ if ip route get 169.254.169.254 "$@" >/dev/null 2>&1; then echo reached; else echo refused; fi; }}
+asks ipproto tcp dport 80
+asks ipproto tcp dport 80 from 10.0.0.2
+asks ipproto tcp dport 80 from 10.244.1.7 iif pods
+asks ipproto udp dport 53 from 10.244.1.7 iif pods
+asks ipproto tcp dport 53 from 10.244.1.7 iif pods
+ip -json -details rule show"""
+    command = without_network(["bash", "-c", steps], {"PATH": os.environ["PATH"]})
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    *answers, rules = done.stdout.splitlines()
+    assert answers == ["reached", "reached", "refused", "reached", "reached"]
+    ours = [rule for rule in json.loads(rules) if rule.get("dst") == "169.254.169.254"]
     # systemd-networkd, whenever it starts, takes away rules of others but those of protocol kernel (systemd #19106).
-    words = "iif cni0 to 169.254.169.254 ipproto tcp dport 80 protocol kernel prohibit"
-    assert rule == f"ip rule add {words}"
+    assert [rule["protocol"] for rule in ours] == ["kernel", "kernel"]
 
 
 def test_pods_that_may_ask_the_metadata_service_meet_no_rule(machine: Machine) -> None:
