@@ -8,25 +8,24 @@ that way. Where that master goes, the next one is taken.
 from __future__ import annotations
 
 import argparse
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
 from components.ssh import tunnel
 from operations.engine import stack
 from operations.engine.engine import StackError
+from operations.holding import ending, say, until_ended
 from operations.ssh import client
 from operations.ssh.client import Target
-from operations.tunnel import ending
 from stacks.cluster import clouds
 from stacks.config.ports import LOCAL_API_PORT
 from stacks.providers.cloud import LOCAL
 
+_WHO = "api"
 _PAUSE_S = 5  # before another master is asked
 _POLL_S = 0.1
 
@@ -40,23 +39,19 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("stack", help="name of the stack, as prod for Pulumi.prod.yaml")
     name = parser.parse_args(arguments).stack
-    signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        found = stack.read(name, applied=True, whole=False)
-        cloud = clouds.settings(found.plan.spec)
-        if cloud is None:
-            raise StackError(
-                f"clients reach the API of Pulumi.{name}.yaml by its own addresses\n"
-                "  do: nothing; this is for machines of a cloud (docs/install/clouds.md)"
-            )
-        masters = [node.name for node in found.plan.masters if node.name in found.targets]
-        hold({one: found.target(one) for one in masters}, cloud.api_port)
-    except StackError as error:
-        sys.stderr.write(f"ERROR {error}\n")
-        return 1
-    except KeyboardInterrupt:
-        _say("ended")
-    return 0
+    return until_ended(_WHO, lambda: _hold(name))
+
+
+def _hold(name: str) -> None:
+    found = stack.read(name, applied=True, whole=False)
+    cloud = clouds.settings(found.plan.spec)
+    if cloud is None:
+        raise StackError(
+            f"clients reach the API of Pulumi.{name}.yaml by its own addresses\n"
+            "  do: nothing; this is for machines of a cloud (docs/install/clouds.md)"
+        )
+    masters = [node.name for node in found.plan.masters if node.name in found.targets]
+    hold({one: found.target(one) for one in masters}, cloud.api_port)
 
 
 def hold(masters: dict[str, Target], port: int, *, pause_s: float = _PAUSE_S) -> None:
@@ -75,7 +70,7 @@ def hold(masters: dict[str, Target], port: int, *, pause_s: float = _PAUSE_S) ->
         for name, target in masters.items():
             was, said = _lead(name, target, port)
             led = led or was
-            _say(f"the way by {name} ended: {said}")
+            say(_WHO, f"the way by {name} ended: {said}")
             time.sleep(pause_s)
         if not led:
             raise StackError(
@@ -105,7 +100,7 @@ def _lead(name: str, target: Target, port: int) -> tuple[bool, str]:
                 if not led and tunnel.listens(port):
                     led = True
                     text = "leave this running, end with Ctrl-C"
-                    _say(f"https://{LOCAL}:{port} is the API, by {name}; {text}")
+                    say(_WHO, f"https://{LOCAL}:{port} is the API, by {name}; {text}")
                 time.sleep(_POLL_S)
             said.seek(0)
             lines = client.plain(said.read()).strip().splitlines()
@@ -116,14 +111,6 @@ def _forwarding(words: Sequence[str], port: int) -> list[str]:
     """The client's command, for a port in place of a session."""
     way = f"{LOCAL}:{port}:{LOCAL}:{LOCAL_API_PORT}"
     return [words[0], "-N", "-o", "ExitOnForwardFailure=yes", "-L", way, *words[1:]]
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} api       {text}", flush=True)
 
 
 if __name__ == "__main__":

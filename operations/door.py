@@ -30,7 +30,7 @@ def main() -> int:
         print(f"ERROR {host}: {trouble}")
         print(f"  do: {_record_way_out(host, wanted, made=bool(said.get('made')))}")
         return 1
-    for address in (_dialled(said.get("at"), limit_s)) if said["ask"] else []:
+    for address in _dialled(said.get("at"), limit_s) if said["ask"] else []:
         where = f"{door} at {address}" if address else door
         trouble = wait(partial(ask, door, str(said["ca"]), at=address), limit_s=limit_s)
         if trouble:

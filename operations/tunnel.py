@@ -8,28 +8,25 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
 
 from components.ssh import tunnel
 from operations.engine import stack
 from operations.engine.engine import StackError
+from operations.holding import ending, say, until_ended
 from stacks.cluster import clouds
 from stacks.cluster.plan import Plan
 from stacks.providers import registry
 from stacks.providers.cloud import LOCAL, bastion_name
 from stacks.providers.provider import Way
 
+_WHO = "tunnel"
 _PAUSE_S = 5  # between two looks, and before a tunnel that ended begins again
 _LOOK_S = 120  # for one answer of the cloud
-_END_S = 5  # for a command to end by itself
 
 
 def way(plan: Plan) -> Way | None:
@@ -47,21 +44,17 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m operations.tunnel", description=__doc__)
     parser.add_argument("stack", help="name of the stack, as prod for Pulumi.prod.yaml")
     name = parser.parse_args(arguments).stack
-    signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        found = way(stack.plan_of(name))
-        if found is None:
-            raise StackError(
-                f"no tunnel reaches the machines of Pulumi.{name}.yaml\n  do: nothing; it is for "
-                "machines of a cloud with access: tunnel (docs/install/clouds.md)"
-            )
-        hold(found)
-    except StackError as error:
-        sys.stderr.write(f"ERROR {error}\n")
-        return 1
-    except KeyboardInterrupt:
-        _say("ended")
-    return 0
+    return until_ended(_WHO, lambda: hold(_way_of(name)))
+
+
+def _way_of(name: str) -> Way:
+    found = way(stack.plan_of(name))
+    if found is None:
+        raise StackError(
+            f"no tunnel reaches the machines of Pulumi.{name}.yaml\n  do: nothing; it is for "
+            "machines of a cloud with access: tunnel (docs/install/clouds.md)"
+        )
+    return found
 
 
 def hold(to: Way, *, pause_s: float = _PAUSE_S) -> None:
@@ -83,14 +76,14 @@ def hold(to: Way, *, pause_s: float = _PAUSE_S) -> None:
         rest = next(look)
         if rest is None:
             if not waits:
-                _say(f"waiting for {to.bastion}, which is not there yet; the update makes it")
+                say(_WHO, f"waiting for {to.bastion}, which is not there yet; the update makes it")
             waits = True
             time.sleep(pause_s)
             continue
         waits = False
-        _say(f"{LOCAL}:{to.port} points to {to.bastion}; leave this running, end with Ctrl-C")
+        say(_WHO, f"{LOCAL}:{to.port} points to {to.bastion}; leave this running, end with Ctrl-C")
         status = _run((*to.lead, rest))
-        _say(f"{to.lead[0]} ended (exit code {status}); once more in {pause_s:g} s")
+        say(_WHO, f"{to.lead[0]} ended (exit code {status}); once more in {pause_s:g} s")
         time.sleep(pause_s)
 
 
@@ -108,7 +101,7 @@ def _looks(to: Way) -> Iterator[str | None]:
                 raise StackError(
                     f"{to.find[0]} cannot find {to.bastion}: {said}\n  do: {to.log_in}"
                 )
-            _say(f"{to.bastion} cannot be looked for: {said.splitlines()[-1]}")
+            say(_WHO, f"{to.bastion} cannot be looked for: {said.splitlines()[-1]}")
             yield None
             continue
         first = False
@@ -147,41 +140,6 @@ def _run(command: tuple[str, ...]) -> int:
     """Run it to its end, which is ours too: a tunnel that is left over would keep the port."""
     with ending(subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)) as it:
         return it.wait()
-
-
-@contextmanager
-def ending(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """End the process, and those that it started, at the end.
-
-    A session of its own makes them a group: `aws` ends by itself without its plugin.
-    """
-    try:
-        yield process
-    finally:
-        for how in (signal.SIGTERM, signal.SIGKILL):
-            if not _in_group(process.pid, how):
-                break
-            end = time.monotonic() + _END_S
-            while _in_group(process.pid, 0) and time.monotonic() < end:
-                process.poll()
-                time.sleep(0.05)
-
-
-def _in_group(group: int, number: int) -> bool:
-    """Send a signal (0: none) to all of a group; whether there was anybody."""
-    try:
-        os.killpg(group, number)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} tunnel    {text}", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
+from ipaddress import ip_interface
 from pathlib import Path
 
 import pytest
@@ -104,8 +106,9 @@ def test_nobody_else_gets_in_and_pods_do_not_reach_the_metadata(stack: Stack) ->
         # The kernel's own answers, for a packet of its own and for one that comes from a pod.
         asks = "ip route get 169.254.169.254 ipproto tcp dport 80"
         assert "dev eth0" in node.run(asks)
-        other = r"ip -4 -o address show cni0 | awk '{sub(/[0-9]+\/.*/, "200", $4); print $4}'"
-        pod = f"from $({other}) iif cni0"
+        (bridge,) = json.loads(node.run("ip -4 -json address show cni0"))
+        ours = ip_interface(f"{bridge['addr_info'][0]['local']}/24").network
+        pod = f"from {ours[200]} iif cni0"
         assert "Permission denied" in node.run(f"{asks} {pod} 2>&1 || true")
 
 

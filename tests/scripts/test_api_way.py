@@ -26,17 +26,15 @@ from tests.toolchain.sshd import Sshd, free_port
 ROOT = Path(__file__).parents[2]
 # The operation as a process of its own: a bastion, a master that is dead, and one that lives.
 CODE = """
-import signal, sys
+import sys
 from operations import api
+from operations.holding import until_ended
 from operations.ssh.client import Hop, Target
 api.LOCAL_API_PORT = int(sys.argv[1])
 def hop(port): return Hop(address="127.0.0.1", port=int(port), user=sys.argv[5], host_key=sys.argv[6], key=sys.argv[7])
 first, second = (Target(hop=hop(port), bastion=hop(sys.argv[4])) for port in sys.argv[2:4])
-signal.signal(signal.SIGTERM, api._interrupt)
-try:
-    api.hold({"master-1": first, "master-2": second}, int(sys.argv[8]), pause_s=0.1)
-except KeyboardInterrupt:
-    pass
+masters = {"master-1": first, "master-2": second}
+sys.exit(until_ended("api", lambda: api.hold(masters, int(sys.argv[8]), pause_s=0.1)))
 """
 
 
