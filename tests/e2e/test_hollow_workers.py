@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.e2e.harness.assertions import assert_up_changes_nothing
 from tests.e2e.harness.hollow.cluster import HollowCluster, hollow_cluster
 from tests.e2e.harness.waiting import wait_for
 
@@ -40,9 +41,7 @@ def test_all_join_though_the_engine_is_killed(hollow: HollowCluster) -> None:
 
 def test_second_up_speaks_to_no_machine(hollow: HollowCluster) -> None:
     before = hollow.workers.commands()
-    update = hollow.stack.up()
-    hollow.stack.took("an up that has nothing to do", update.seconds)
-    assert update.changes == {}
+    assert_up_changes_nothing(hollow.stack)
     assert hollow.workers.commands() == before
 
 

@@ -36,6 +36,7 @@ class Kubelet:
     address: str
     api: Api
     name: str = ""
+    version: str = ""  # of Kubernetes
     applied: str = ""
     pods: int = 0  # told to run, ever
     beats: int = 0  # renewals of the lease
@@ -47,6 +48,7 @@ class Kubelet:
         """Do what this phase does that others see. Raises PhaseError."""
         if phase == "node":
             self.name, self.applied = values["NODE"], values["APPLIED"]
+            self.version = values["KUBERNETES"]
             if self._trust:
                 await self._annotate({"kube-ha.io/begun": self.applied, "kube-ha.io/failed": None})
                 await self._announce()
@@ -74,11 +76,14 @@ class Kubelet:
     async def _ask(
         self, method: str, path: str, body: object = None, *, form: str = "application/json"
     ) -> tuple[int, Object]:
+        return await self.api.ask(
+            method, path, body, trust=self._identity(), form=form, first=self.number
+        )
+
+    def _identity(self) -> ssl.SSLContext:
         if not self._trust:
             raise PhaseError(f"{self.name}: has no identity yet")
-        return await self.api.ask(
-            method, path, body, trust=self._trust, form=form, first=self.number
-        )
+        return self._trust
 
     async def _announce(self) -> None:
         await self._annotate(
@@ -151,7 +156,7 @@ class Kubelet:
             "capacity": CAPACITY,
             "allocatable": CAPACITY,
             "conditions": [ready],
-            "nodeInfo": dict.fromkeys(_INFO, "hollow") | {"kubeletVersion": "v1.36.3"},
+            "nodeInfo": dict.fromkeys(_INFO, "hollow") | {"kubeletVersion": f"v{self.version}"},
         }
         return {
             **_kind("v1", "Node"),
@@ -182,7 +187,7 @@ class Kubelet:
             with suppress(OSError, aiohttp.ClientError, TimeoutError):
                 async with self.api.http.get(
                     f"https://{server}/api/v1/pods{query}",
-                    ssl=self._trust or False,
+                    ssl=self._identity(),
                     timeout=aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_S),
                 ) as events:
                     async for line in events.content:
