@@ -140,14 +140,6 @@ class Kubelet:
             pair.split("=", 1) for pair in flags.get("node-labels", "").split(",") if pair
         )
         fixed = {"kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux"}
-        ready = {
-            "type": "Ready",
-            "status": "True",
-            "reason": "KubeletReady",
-            "message": "hollow: no container runs here",
-            "lastHeartbeatTime": _now(),
-            "lastTransitionTime": _now(),
-        }
         status = {
             "addresses": [
                 {"type": "InternalIP", "address": self.address},
@@ -155,7 +147,7 @@ class Kubelet:
             ],
             "capacity": CAPACITY,
             "allocatable": CAPACITY,
-            "conditions": [ready],
+            "conditions": [_ready()],
             "nodeInfo": dict.fromkeys(_INFO, "hollow") | {"kubeletVersion": f"v{self.version}"},
         }
         return {
@@ -176,6 +168,21 @@ class Kubelet:
             )
             self.beats += 1
             self.missed += status != 200
+            await self._stay_ready()
+
+    async def _stay_ready(self) -> None:
+        """Look at its Node as kubelets do; a controller has called one that was away unknown."""
+        path = f"/api/v1/nodes/{self.name}"
+        _, node = await self._ask("GET", f"{path}?resourceVersion=0")
+        status = node.get("status")  # a text, where the API refuses
+        conditions = status["conditions"] if isinstance(status, dict) else []
+        if any(one["type"] == "Ready" and one["status"] != "True" for one in conditions):
+            await self._ask(
+                "PATCH",
+                f"{path}/status",
+                {"status": {"conditions": [_ready()]}},
+                form="application/strategic-merge-patch+json",
+            )
 
     async def _run_pods(self) -> None:
         """Watch this node's pods as a kubelet does, from the beginning whenever the watch ends."""
@@ -255,6 +262,17 @@ _INFO = (
 
 def _kind(version: str, kind: str) -> dict[str, str]:
     return {"apiVersion": version, "kind": kind}
+
+
+def _ready() -> Object:
+    return {
+        "type": "Ready",
+        "status": "True",
+        "reason": "KubeletReady",
+        "message": "hollow: no container runs here",
+        "lastHeartbeatTime": _now(),
+        "lastTransitionTime": _now(),
+    }
 
 
 def _now() -> str:
