@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 import aiohttp
 import yaml
 
+from stacks.releases import versions
 from tests.e2e.harness.hollow.api import JOIN_S, REQUEST_S, Api, Object, identity
 from tests.e2e.harness.hollow.machines import PhaseError
 
@@ -148,13 +149,21 @@ class Kubelet:
             "capacity": CAPACITY,
             "allocatable": CAPACITY,
             "conditions": [_ready()],
-            "nodeInfo": dict.fromkeys(_INFO, "hollow") | {"kubeletVersion": f"v{self.version}"},
+            "nodeInfo": dict.fromkeys(_INFO, "hollow") | self._versions(),
         }
         return {
             **_kind("v1", "Node"),
             "metadata": {"name": self.name, "labels": labels | fixed},
             "spec": {"taints": registration.get("taints") or []},
             "status": status,
+        }
+
+    def _versions(self) -> Object:
+        """Of another minor version a wave would drain it."""
+        runtime = versions.for_kubernetes(self.version).containerd
+        return {
+            "kubeletVersion": f"v{self.version}",
+            "containerRuntimeVersion": f"containerd://{runtime}",
         }
 
     async def _beat(self) -> None:
