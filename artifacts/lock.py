@@ -9,6 +9,8 @@ from pathlib import Path
 import yaml
 
 HERE = Path(__file__).parent
+# What some images are for alone, as words of `also`.
+_USERS = ("addon", "network")
 _ABOUT_THE_SET = ("fits", "takes", "sources")  # no versions of it
 ARCHITECTURES = ("amd64", "arm64")
 
@@ -97,26 +99,26 @@ def read(
     """The set of `kubernetes` (None: the default one) for `arch`, and what is wanted beside it.
 
     `also`: ("kubernetes", version) for a whole further set, ("etcd", version) and the like for
-    another version of one component, ("network", name) for the images of a pod network. Raises
-    LockError.
+    another version of one component, ("network", name) and ("addon", name) for the images of a pod
+    network and of an add-on of the catalogue. Raises LockError.
     """
     raw = _mapping(yaml.safe_load(path.read_text()), str(path))
     if arch not in ARCHITECTURES:
         raise LockError(f"architecture {arch}: must be one of {', '.join(ARCHITECTURES)}")
     chosen = kubernetes or _text(raw, "default")
     own = _versions(raw, chosen, str(path))
-    networks = {name for key, name in also if key == "network"}
-    _known(raw, networks)
+    users = {f"{key}={name}" for key, name in also if key in _USERS}
+    _known(raw, users)
     more = [
         _versions(raw, version, str(path))
         if key == "kubernetes"
         else _chosen(raw, own, key, version)
         for key, version in also
-        if key != "network"
+        if key not in _USERS
     ]
     # The set itself last: the tools of this computer are taken of it.
     mine, *others = (
-        _Reader(raw=raw, versions=versions, arch=arch, networks=frozenset(networks))
+        _Reader(raw=raw, versions=versions, arch=arch, users=frozenset(users))
         for versions in (own, *more)
     )
     files = {file.url: file for file in mine.files()}
@@ -154,12 +156,12 @@ def _versions(raw: Mapping[str, object], kubernetes: str, where: str) -> dict[st
     return versions
 
 
-def _known(raw: Mapping[str, object], networks: Iterable[str]) -> None:
+def _known(raw: Mapping[str, object], users: Iterable[str]) -> None:
     listed = _section(raw, "images")
     there = {"", *(_only(_section(listed, name)) for name in listed)}
-    for name in sorted({*networks} - there):
+    for user in sorted({*users} - there):
         own = ", ".join(sorted(there - {""})) or "none"
-        raise LockError(f"network={name}: no image is its own; those that have some: {own}")
+        raise LockError(f"{user}: no image is its own; those that have some: {own}")
 
 
 def _only(entry: Mapping[str, object]) -> str:
@@ -180,13 +182,13 @@ class _Reader:
     raw: Mapping[str, object]
     versions: Mapping[str, str]
     arch: str
-    networks: frozenset[str]  # whose own images are wanted too
+    users: frozenset[str]  # whose own images are wanted too: "network=cilium"
 
     def files(self) -> Iterator[File]:
         return (self.file(name) for name in _section(self.raw, "files"))
 
     def images(self) -> Iterator[Image]:
-        wanted = {"", *self.networks}
+        wanted = {"", *self.users}
         listed = _section(self.raw, "images")
         return (self.image(name) for name in listed if _only(_section(listed, name)) in wanted)
 

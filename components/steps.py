@@ -6,7 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions, Stash
+from pulumi import (
+    Asset,
+    ComponentResource,
+    FileAsset,
+    Input,
+    Output,
+    Resource,
+    ResourceOptions,
+    Stash,
+    StringAsset,
+)
 from pulumi_command import local, remote
 
 from components.machines.api_door import ApiDoor
@@ -101,7 +111,7 @@ class Registrar:
                 return commands.copy_file(
                     step.name,
                     self._of(step),
-                    str(Path(str(step.text)).expanduser()),
+                    _asset(step),
                     step.target,
                     wanted=self.said(step.parts[0]),
                     opts=opts,
@@ -171,6 +181,12 @@ _IGNORED: Mapping[str, tuple[str, ...]] = {
     "all": FROZEN,
     "stdin": ("stdin",),
 }
+
+
+def _asset(step: Step) -> Asset:
+    if step.content:
+        return StringAsset(step.content)
+    return FileAsset(str(Path(str(step.text)).expanduser()))
 
 
 def _node(step: Step) -> Node:

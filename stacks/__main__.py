@@ -12,7 +12,6 @@ from pathlib import Path
 from stacks import load
 from stacks.checks import ingress_certificates, mirror, ssh_keys
 from stacks.checks import user_addons as check_user_addons
-from stacks.cluster import user_addons as cluster_user_addons
 from stacks.cluster.resolve import plan
 from stacks.config import handed_over, local_file, problems, redaction
 from stacks.config.parse import applied_once
@@ -129,7 +128,7 @@ def _before(file: Path, root: Path) -> Memory:
     if kept is None:  # JSON is YAML: a stack file may be one
         try:
             said = applied_once(read(file))
-            kept = memory.of(plan(said, addons=cluster_user_addons.read(said, root)))
+            kept = memory.of(plan(said, root=root))
         except (StackFileError, SpecError) as error:
             raise StackFileError(f"--previous {file}: {error}") from None
         except (ValueError, LookupError) as error:

@@ -107,21 +107,21 @@ def _scripts() -> str:
 def copy_file(
     name: str,
     machine: Machine,
-    file: str,
+    file: pulumi.Asset,
     target: str,
     *,
     wanted: Input[str],
     opts: ResourceOptions,
 ) -> remote.CopyToRemote:
-    """Bring a file of this computer beside the node scripts, under the name `target`.
+    """Bring a file beside the node scripts, under the name `target`.
 
-    Anew for every change of `wanted`, and for another machine. The state holds its hash alone; the
-    id is an attempt stamp, as of copy_scripts.
+    Anew for every change of `wanted`, and for another machine. Of a file of this computer the state
+    holds the hash alone; the id is an attempt stamp, as of copy_scripts.
     """
     return remote.CopyToRemote(
         name,
         connection=machine.connection,
-        source=pulumi.FileAsset(file),
+        source=file,
         remote_path=f"{_REMOTE}/{target}",
         triggers=[wanted, machine.user, machine.node.name, machine.node.generation],
         opts=ResourceOptions.merge(opts, _dialled(machine)),

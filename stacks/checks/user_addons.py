@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import yaml
 
+from stacks.catalogue import registry as catalogue
 from stacks.cluster import user_addons
 from stacks.cluster.user_addons import HERE, Addon, KubernetesObject
 from stacks.config import local_file
@@ -20,15 +21,18 @@ _WORD = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.:@/+-]*)?")
 
 def said_problems(spec: Spec) -> list[Problem]:
     """What can be known to be wrong without the files."""
-    out = []
+    chosen = catalogue.chosen(spec)
+    out = [one for entry in chosen.values() for one in entry.problems(spec)]
     for name, said in sorted(spec.addons.items()):
         path = f"addons.{name}"
         if name in user_addons.own(spec):
             out.append(Problem(path, "is the name of an add-on that the stack makes; take another"))
-        if not said.manifests:
-            out.append(
-                Problem(f"{path}.manifests", "is empty; name a file, or leave the add-on out")
+        if not said.manifests and name not in chosen:
+            text = (
+                "is empty; name a file, or leave the add-on out. Without manifests there are, from "
+                f"the catalogue: {', '.join(catalogue.ENTRIES)}"
             )
+            out.append(Problem(f"{path}.manifests", text))
         for index, file in enumerate(said.manifests):
             if file in said.manifests[:index]:
                 text = f"{file!r} stands here twice; leave one of them out"
@@ -53,12 +57,14 @@ def problems(spec: Spec) -> list[Problem]:
 
 
 def taken(addons: Iterable[Addon], manifests: Mapping[str, str]) -> list[Problem]:
-    """Objects that are also those of the product's own add-ons, by name and manifest."""
+    """Objects of add-ons that the stack makes, by name and manifest or as chosen, in others."""
+    made = {**manifests, **{addon.name: addon.text for addon in addons if addon.text}}
     return [
         Problem(f"addons.{addon.name}", f"{one} is of add-on {name}, which the stack makes")
         for addon in addons
-        for name, text in manifests.items()
+        for name, text in made.items()
         for one in addon.objects
+        if name != addon.name
         # Reading YAML takes its time, and hardly any name stands there.
         if one.name in text
         and one in {user_addons.identity(document) for document in user_addons.documents(text)}

@@ -13,13 +13,17 @@ from functools import cache
 from pathlib import Path
 
 from artifacts import pins
+from stacks.catalogue import registry as catalogue
 from stacks.cluster.plan import Mirror, Plan
 from stacks.config import local_file
 from stacks.releases import versions
 from stacks.releases.versions import Versions
 
 IMAGE = "image/"  # before the names of images among files
-_LOCK_KEYS = {field.name: field.name for field in fields(Versions)} | {"cniPlugins": "cni_plugins"}
+_LOCK_KEYS = {field.name: field.name for field in fields(Versions)} | {
+    "cniPlugins": "cni_plugins",
+    "metricsServer": "metrics_server",
+}
 
 
 class ArtifactError(ValueError):
@@ -86,8 +90,9 @@ def files(plan: Plan, arch: str, *, root: Path | None = None) -> dict[str, File]
 
 def _also(plan: Plan) -> str:
     """What a bundle has to be asked for beside the default."""
-    own = any("only" in _entries("images")[image] for image in images(plan))
-    return f" ALSO=network={plan.spec.network.plugin}" if own else ""
+    of = sorted({_text(_entries("images")[name], "only", "") for name in images(plan)} - {""})
+    words = " ".join(of)
+    return f' ALSO="{words}"' if len(of) > 1 else f" ALSO={words}" if of else ""
 
 
 def _pinned_images(plan: Plan, known: Mapping[str, str]) -> dict[str, File]:
@@ -152,12 +157,12 @@ def outlined(plan: Plan) -> dict[str, dict[str, File]]:
 
 
 def images(plan: Plan) -> dict[str, Image]:
-    """Every image of the cluster, by name; none that another pod network alone uses."""
+    """Every image of the cluster, by name; none that only others use."""
     return {
         name: Image(
             name=name, version=version, ref=_text(entry, "ref").replace("{version}", version)
         )
-        for name, entry in _images_of(plan.spec.network.plugin).items()
+        for name, entry in _images_of(_users(plan)).items()
         for version in [_version(plan, entry)]
     }
 
@@ -205,11 +210,21 @@ def _entries(section: str) -> dict[str, Mapping[str, object]]:
     return {name: versions.mapping(listed[name], f"{section}.{name}") for name in sorted(listed)}
 
 
+def _users(plan: Plan) -> frozenset[str]:
+    """What a cluster has that images may be for alone, as the lock's `only` says it."""
+    addons = (f"addon={name}" for name in catalogue.chosen(plan.spec))
+    return frozenset({f"network={plan.spec.network.plugin}", *addons})
+
+
 @cache
-def _images_of(network: str) -> dict[str, Mapping[str, object]]:
-    """Entries of those that a cluster with that pod network may run."""
+def _images_of(users: frozenset[str]) -> dict[str, Mapping[str, object]]:
+    """Entries of those that a cluster with these may run."""
     listed = _entries("images")
-    return {name: entry for name, entry in listed.items() if entry.get("only", network) == network}
+    return {
+        name: entry
+        for name, entry in listed.items()
+        if "only" not in entry or entry["only"] in users
+    }
 
 
 def _version(plan: Plan, entry: Mapping[str, object]) -> str:
@@ -221,5 +236,5 @@ def _filled(entry: Mapping[str, object], key: str, version: str, arch: str) -> s
     return _text(entry, key).replace("{version}", version).replace("{arch}", arch)
 
 
-def _text(entry: Mapping[str, object], key: str) -> str:
-    return str(entry[key])
+def _text(entry: Mapping[str, object], key: str, default: str | None = None) -> str:
+    return str(entry[key] if default is None else entry.get(key, default))

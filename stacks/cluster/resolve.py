@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
+from stacks.catalogue.entry import Wanted
 from stacks.cluster import fence, inventory, sizing, user_addons
 from stacks.cluster.plan import Bastion, Mirror, Node, Plan, Ssh
 from stacks.cluster.user_addons import Addon
@@ -26,13 +28,14 @@ def plan(
     size: Size | None = None,
     sets: Versions | None = None,
     addons: tuple[Addon, ...] | None = None,
+    root: Path = user_addons.HERE,
 ) -> Plan:
     """Everything that follows from a config that load() accepted, resolved.
 
     `level` is that of the defaults of the cluster that exists, `size` the one its settings are
     made for; None: it is new. `sets` are the component versions of a plan of the past, `addons`
     what its add-ons were; default: those of the lock, and what is in the files that the config
-    names.
+    names. `root`: what relative paths start from.
     """
     present = inventory.present(said)
     spec = sizing.settled(defaults.settled(said, level), sizing.nodes(said, present), size)
@@ -40,9 +43,11 @@ def plan(
     away = tuple(_node(spec, place) for place in inventory.away(spec))
     in_turn = sorted(nodes, key=_turn)
     masters = tuple(node for node in in_turn if node.is_master)
+    chosen = sets or _versions(spec)
+    wanted = Wanted(spec=spec, versions=chosen, masters=len(masters))
     return Plan(
         spec=spec,
-        versions=sets or _versions(spec),
+        versions=chosen,
         mirror=_mirror(spec),
         nodes=nodes,
         away=away,
@@ -51,7 +56,7 @@ def plan(
         workers=tuple(node for node in nodes if node.is_worker),
         load_balancers=tuple(node for node in in_turn if node.is_load_balancer),
         etcd_stacked=all(node.is_etcd for node in masters),
-        addons=user_addons.read(spec) if addons is None else addons,
+        addons=user_addons.read(wanted, root) if addons is None else addons,
         fenced=fence.given_up(spec, away),
     )
 

@@ -1,22 +1,25 @@
-"""Add-ons of the user's: manifests that are beside the stack, as files on the computer that plans.
+"""Add-ons that the config names: of the catalogue, or manifests of the user's beside the stack.
 
-Only names and hashes of them go into the plan; the files travel to a master as they are.
+Only names and hashes go into the plan; the files travel to a master as they are, and what the
+catalogue makes is a file, too.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import yaml
 
+from stacks.catalogue import registry as catalogue
+from stacks.catalogue.entry import Entry, Wanted
 from stacks.config import engine_yaml, local_file
 from stacks.config.engine_yaml import NoYamlError
-from stacks.config.spec import Spec
+from stacks.config.spec import AddonSpec, Spec
 from stacks.networks import registry as networks
 
 # Add-ons of the product's own in every cluster.
@@ -53,6 +56,8 @@ class Addon:
     name: str
     files: tuple[tuple[str, str], ...]  # (path as the config has it, SHA-256), in their order
     objects: tuple[KubernetesObject, ...]  # in the order of the files
+    # Of the catalogue: what its one file holds. A memory has the hash alone.
+    text: str = field(default="", compare=False, repr=False)
 
 
 def as_memory(addons: Iterable[Addon]) -> dict[str, object]:
@@ -71,18 +76,35 @@ def own(spec: Spec) -> tuple[str, ...]:
     return (*_OWN, *networks.of(spec).ADDONS)
 
 
-def read(spec: Spec, root: Path = HERE) -> tuple[Addon, ...]:
+def read(wanted: Wanted, root: Path = HERE) -> tuple[Addon, ...]:
     """The add-ons of a config, sorted by name; what cannot be read counts as empty.
 
     `root`: what relative paths start from.
     """
+    chosen = catalogue.chosen(wanted.spec)
     return tuple(
-        Addon(
-            name=name,
-            files=tuple((path, _sum(root, path)) for path in said.manifests),
-            objects=tuple(one for path in said.manifests for one in objects(root, path)),
-        )
-        for name, said in sorted(spec.addons.items())
+        _made(name, chosen[name], wanted) if name in chosen else _of_files(name, said, root)
+        for name, said in sorted(wanted.spec.addons.items())
+    )
+
+
+def _of_files(name: str, said: AddonSpec, root: Path) -> Addon:
+    return Addon(
+        name=name,
+        files=tuple((path, _sum(root, path)) for path in said.manifests),
+        objects=tuple(one for path in said.manifests for one in objects(root, path)),
+    )
+
+
+def _made(name: str, entry: Entry, wanted: Wanted) -> Addon:
+    text = entry.manifest(wanted)
+    return Addon(
+        name=name,
+        files=(
+            (f"{name}@{entry.version(wanted.versions)}", hashlib.sha256(text.encode()).hexdigest()),
+        ),
+        objects=tuple(identity(one) for one in documents(text)),
+        text=text,
     )
 
 

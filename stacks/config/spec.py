@@ -25,7 +25,9 @@ from stacks.config.sizing import SizingSpec
 
 class AddonSpec(Section):
     manifests: tuple[FilePath, ...] = Field(
-        description="files of Kubernetes objects in YAML, relative to the project's folder"
+        (),
+        description="files of Kubernetes objects in YAML, relative to the project's folder; none "
+        "for an add-on of the catalogue (docs/operate/add-ons.md)",
     )
 
 

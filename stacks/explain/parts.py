@@ -91,7 +91,7 @@ ABOUT: Mapping[Part, About] = {
         "fewer workers; the next update joins them with a new token",
     ),
     "user add-ons": About(
-        "add-ons of your own",
+        "add-ons of the config",
         "one by one",
         "applied by the API server; that their pods run is asked by the gate",
         "old or new manifests, each whole",

@@ -85,6 +85,7 @@ class Step:
     leaves: bool = False  # deleting it makes the machine leave
     is_patient: bool = False  # the machine may be on its way back from a reboot
     text: Said = ""  # of a program's stdin; path of a file
+    content: str = ""  # of a file that is not on this computer, whose path is a name then
     target: str = ""  # name of a file on the machine; the program's command line
 
     def then(self, *names: str) -> Step:

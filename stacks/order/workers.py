@@ -164,7 +164,7 @@ def _joined(scene: Scene, node: str, key: str, pem: str, token: str) -> str:
 
 
 def user_addons(scene: Scene) -> Iterator[Step]:
-    """Add-ons of the user's: their files brought to a master, which applies them, in turn."""
+    """Add-ons that the config names: files brought to a master, which applies them in turn."""
     # The token first: what an add-on's objects wait for may run on workers.
     waits = (*applied(scene), scene.own("join-token"))
     last: tuple[str, ...] = ()
@@ -177,6 +177,7 @@ def user_addons(scene: Scene) -> Iterator[Step]:
                 node=scene.master,
                 after=waits,
                 text=path,
+                content=addon.text,
                 target=manifests.shipped(addon, number),
                 parts=(_digest_of(values),),
             )

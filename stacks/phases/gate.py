@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from stacks.catalogue import registry as catalogue
 from stacks.cluster import api_record, clouds, digests, names, rollout, sizing
 from stacks.cluster.plan import Plan
 from stacks.config.sizing import Size
@@ -22,6 +23,7 @@ def of_gate(plan: Plan) -> dict[str, str]:
     if not plan.spec.network.kube_proxy_replacement:
         rollouts.append("kube-system/daemonset/kube-proxy")
     rollouts += network.DAEMON_SETS
+    rollouts += [one for entry in catalogue.chosen(plan.spec).values() for one in entry.ROLLOUTS]
     return {
         "PLAN": plan_digest(plan),
         "NODES": str(sum(n.in_kubernetes and not n.is_absent for n in plan.nodes)),

@@ -31,6 +31,7 @@ class Versions:
     pause: str
     flannel: str
     cilium: str
+    metrics_server: str
     agnhost: str
 
 
@@ -116,6 +117,7 @@ def _sets() -> Mapping[str, Versions]:
             pause=names["pause"],
             flannel=names["flannel"],
             cilium=names["cilium"],
+            metrics_server=names["metricsServer"],
             agnhost=names["agnhost"],
         )
     return out

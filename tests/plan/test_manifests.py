@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from stacks.cluster.resolve import plan
+from stacks.load import load
 from stacks.phases.scripts import STDIN_LIMIT
 from stacks.phases.system_addons import GUARDS
 from tests.plan.graph import Graph
@@ -92,6 +95,24 @@ def test_a_file_of_any_size_travels_as_a_file(born: Engine) -> None:
     # The state holds its hash, not its text.
     assert "yyy" not in str(copied.inputs)
     assert copied.text("remotePath").split(".")[-2] in stdin
+
+
+def test_what_the_catalogue_makes_travels_as_a_file_too(tmp_path: Path) -> None:
+    chosen = lab({"addons": {"metrics-server": {}}})
+    engine = Stacks(tmp_path).new(chosen)  # with a bundle that has its image
+    engine.up(lab())
+    run = engine.up(chosen)
+    found = sorted(str(change) for change in run.changes)
+    assert found == sorted([*again("metrics-server", mark="+"), *GATE])
+    (addon,) = plan(load(chosen, read_keys=False)).addons
+    copied = run.named("dev-addon-metrics-server-file-1")
+    assert addon.text in str(copied.inputs["source"]).replace("\\n", "\n")
+    stdin = run.named("dev-addon-metrics-server").text("stdin")
+    assert hashlib.sha256(addon.text.encode()).hexdigest() in stdin
+    assert "PodDisruptionBudget.policy kube-system metrics-server" in stdin
+    assert engine.up(chosen).changes == []
+    gone = sorted(str(change) for change in engine.up(lab()).changes)
+    assert gone == sorted([*again("metrics-server", mark="-"), *GATE])
 
 
 def test_a_changed_file_is_copied_and_its_add_on_applied(born: Engine) -> None:

@@ -47,7 +47,7 @@ def addon_of(shell: Shell, name: str, *files: Sequence[str]) -> Addon:
         paths.append(str(path))
     spec = load(lab({"addons": {name: {"manifests": paths}}}), read_keys=False)
     assert check_user_addons.problems(spec) == []
-    (addon,) = cluster_user_addons.read(spec)
+    (addon,) = plan(spec).addons
     (shell.folder / "copies").mkdir(exist_ok=True)
     for number, name in enumerate(paths):
         copy = shell.folder / "copies" / manifests.shipped(addon, number)

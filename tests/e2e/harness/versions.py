@@ -40,13 +40,14 @@ _OLDER = Bundle(
     link=".local/bundle-upgrades",
 )
 _NETWORKS = Bundle(call="with_network(", also=("network=cilium",), link=".local/bundle-networks")
+_ADDONS = Bundle(call="with_addons(", also=("addon=metrics-server",), link=".local/bundle-addons")
 _COLD_S = 3600
 
 
 def needed_by(story: Path) -> set[Bundle]:
     """What the file of a story asks for, beside the bundle of set-up."""
     text = story.read_text()
-    return {bundle for bundle in (_OLDER, _NETWORKS) if bundle.call in text}
+    return {bundle for bundle in (_OLDER, _NETWORKS, _ADDONS) if bundle.call in text}
 
 
 def is_made(wanted: Bundle) -> bool:
@@ -77,6 +78,11 @@ def with_network(config: Config, subnet: str, plugin: str) -> Config:
     """The config with a pod network that the bundle of set-up does not hold, and a mirror that has it."""
     config["network"] = {**config.get("network", {}), "plugin": plugin}
     return _by(_NETWORKS, config, subnet)
+
+
+def with_addons(config: Config, subnet: str) -> Config:
+    """The config with a mirror that has the images of the catalogue too."""
+    return _by(_ADDONS, config, subnet)
 
 
 def _by(wanted: Bundle, config: Config, subnet: str) -> Config:

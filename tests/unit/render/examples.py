@@ -30,6 +30,7 @@ VERSIONS = Versions(
     pause="3.10.2",
     flannel="0.28.4",
     cilium="1.20.2",
+    metrics_server="0.9.0",
     agnhost="2.63.0",
 )
 

@@ -1,0 +1,35 @@
+"""What is asked of an add-on of the catalogue. Each is one module, listed in registry.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from stacks.config.problems import Problem
+from stacks.config.spec import Spec
+from stacks.releases.versions import Versions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a manifest is made of."""
+
+    spec: Spec
+    versions: Versions
+    masters: int  # control plane nodes
+
+
+class Entry(Protocol):
+    """An add-on that the config names, and says no more of."""
+
+    ROLLOUTS: tuple[str, ...]  # that the gate waits for, as namespace/deployment/name
+
+    def version(self, versions: Versions) -> str:
+        """Of the set, as artifacts/lock.yaml has it."""
+
+    def problems(self, spec: Spec) -> Iterable[Problem]:
+        """Why it cannot do its work in a cluster of this config."""
+
+    def manifest(self, wanted: Wanted) -> str:
+        """Its objects, as YAML documents; every one with a name that is its own."""

@@ -1,0 +1,20 @@
+"""The add-ons of the catalogue that there are, by the name that the config has."""
+
+from __future__ import annotations
+
+from stacks.catalogue import metrics_server
+from stacks.catalogue.entry import Entry
+from stacks.config.spec import Spec
+
+ENTRIES: dict[str, Entry] = {
+    "metrics-server": metrics_server,
+}
+
+
+def chosen(spec: Spec) -> dict[str, Entry]:
+    """Those of a config: named, and without manifests of the user's own under that name."""
+    return {
+        name: ENTRIES[name]
+        for name, said in sorted(spec.addons.items())
+        if name in ENTRIES and not said.manifests
+    }

@@ -1,0 +1,137 @@
+"""Every add-on of the catalogue, whatever it is; and what is particular of each."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from artifacts import lock
+from stacks.catalogue import registry
+from stacks.cluster import artifacts, user_addons
+from stacks.cluster.plan import Plan
+from stacks.cluster.resolve import plan
+from stacks.config.problems import SpecError
+from stacks.edits import memory
+from stacks.explain import changes
+from stacks.load import load
+from stacks.phases import gate, manifests
+from stacks.phases.scripts import STDIN_LIMIT
+from stacks.releases import versions
+from tests.unit.configs import lab
+
+NAMES = sorted(registry.ENTRIES)
+
+
+def made(name: str, **said: object) -> Plan:
+    return plan(load(lab({"addons": {name: {}}, **said})))
+
+
+def images(name: str, one: Plan) -> set[str]:
+    (addon,) = one.addons
+    return set(re.findall(r'^ *(?:- )?image: "(\S+)"$', addon.text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kubernetes", versions.known())
+def test_its_images_are_those_of_the_lock_and_of_a_bundle_that_is_made_for_it(
+    name: str, kubernetes: str
+) -> None:
+    found = images(name, made(name, **{"cluster.kubernetes": kubernetes}))
+    bare = {image.ref for image in lock.read(kubernetes, "amd64").images}
+    also = {image.ref for image in lock.read(kubernetes, "amd64", also=[("addon", name)]).images}
+    with_it = artifacts.images(made(name, **{"cluster.kubernetes": kubernetes})).values()
+    without = artifacts.images(plan(load(lab({"cluster.kubernetes": kubernetes})))).values()
+    assert found
+    assert found == also - bare
+    assert found == {image.ref for image in with_it} - {image.ref for image in without}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_pod_of_it_may_more_than_it_has_to(name: str) -> None:
+    for document in yaml.safe_load_all(made(name).addons[0].text):
+        if document["kind"] not in ("Deployment", "DaemonSet"):
+            continue
+        pod = document["spec"]["template"]["spec"]
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        for container in pod["containers"]:
+            own = container["securityContext"]
+            assert own["allowPrivilegeEscalation"] is False
+            assert own["capabilities"] == {"drop": ["ALL"]}
+            assert own["readOnlyRootFilesystem"] is True
+            assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_gate_waits_for_what_it_runs(name: str) -> None:
+    one = made(name)
+    own = {
+        f"{o.namespace}/{o.kind.partition('.')[0].lower()}/{o.name}"
+        for o in one.addons[0].objects
+        if o.kind in ("Deployment.apps", "DaemonSet.apps")
+    }
+    waited = set(gate.of_gate(one)["DEPLOYMENTS"].split())
+    assert own
+    assert own <= waited
+    assert not own & set(gate.of_gate(plan(load(lab())))["DEPLOYMENTS"].split())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_that_it_makes_goes_with_it_and_fits_into_a_command(name: str) -> None:
+    one = made(name)
+    assert user_addons.kept(one.addons[0].objects) == []
+    assert sum(map(len, manifests.manifests(one, one.addons[0]).values())) < STDIN_LIMIT / 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_stack_that_remembers_it_has_nothing_to_do(name: str) -> None:
+    before = memory.read(json.loads(json.dumps(memory.of(made(name)))))
+    assert changes.changes(before, made(name)).addons == ()
+    # One more worker is nothing to it.
+    grown = changes.changes(before, made(name, **{"pools.worker.count": 5})).addons
+    assert name not in dict(grown)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_manifests_under_its_name_are_the_users_own(name: str) -> None:
+    said = {"addons": {name: {"manifests": ["examples/addons/defaults.yaml"]}}}
+    one = plan(load(lab(said)))
+    assert one.addons[0].text == ""
+    assert artifacts.images(one) == artifacts.images(plan(load(lab())))
+
+
+def test_a_name_that_is_not_in_it_needs_files() -> None:
+    with pytest.raises(SpecError) as refused:
+        load(lab({"addons": {"nobody": {}}}))
+    ((path, text),) = refused.value.problems
+    assert path == "addons.nobody.manifests"
+    assert ", ".join(registry.ENTRIES) in text
+
+
+def test_objects_of_it_in_a_file_of_the_users_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    name = "metadata: {name: metrics-server, namespace: kube-system}"
+    file.write_text(f"apiVersion: v1\nkind: Service\n{name}\n")
+    with pytest.raises(SpecError) as refused:
+        load(lab({"addons": {"metrics-server": {}, "mine": {"manifests": [str(file)]}}}))
+    assert [problem.path for problem in refused.value.problems] == ["addons.mine"]
+
+
+def test_metrics_server_is_refused_where_kubelets_sign_themselves() -> None:
+    with pytest.raises(SpecError) as refused:
+        load(lab({"addons": {"metrics-server": {}}, "kubelet.servingCertificates": "self-signed"}))
+    assert [problem.path for problem in refused.value.problems] == ["addons.metrics-server"]
+    assert "kubelet.servingCertificates" in refused.value.problems[0].text
+
+
+@pytest.mark.parametrize(("masters", "replicas"), [(1, 1), (3, 2), (5, 2)])
+def test_metrics_server_runs_twice_where_there_is_more_than_one_control_plane_node(
+    masters: int, replicas: int
+) -> None:
+    text = made("metrics-server", **{"pools.master.count": masters}).addons[0].text
+    (deployment,) = (one for one in yaml.safe_load_all(text) if one["kind"] == "Deployment")
+    assert deployment["spec"]["replicas"] == replicas
