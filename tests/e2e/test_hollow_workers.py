@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -47,6 +47,10 @@ def test_second_up_speaks_to_no_machine(hollow: HollowCluster) -> None:
 
 def test_one_joins_while_the_first_master_is_dead(hollow: HollowCluster) -> None:
     hollow.stack.node("master-1").kill()
+    # Half of all requests wait for another leader of etcd, or for a connection that is gone.
+    with hollow.felt("the first master dies"):
+        wait_for("two renewals of each lease", renewals(hollow, 2 * COUNT), limit_s=90)
+    assert hollow.ready() == {True: COUNT}
     hollow.want(COUNT + 1)
     with hollow.served("the first master is dead, and a worker joins"):
         update = hollow.stack.up()
@@ -55,6 +59,17 @@ def test_one_joins_while_the_first_master_is_dead(hollow: HollowCluster) -> None
     ours = re.compile(rf"{hollow.stack.lab}-({name}(-.*)?|{CLUSTER_WIDE})")
     assert {name for name in update.changes if not ours.fullmatch(name)} == set()
     assert hollow.ready() == {True: COUNT + 1}
+
+
+def renewals(hollow: HollowCluster, wanted: int) -> Callable[[], str]:
+    """Empty once so many more were made."""
+    begin, _ = hollow.workers.leases()
+
+    def missing() -> str:
+        made = hollow.workers.leases()[0] - begin
+        return "" if made >= wanted else f"{made} of {wanted}"
+
+    return missing
 
 
 def few_joins(hollow: HollowCluster) -> str:
