@@ -62,7 +62,9 @@ if "apply" in words:
             if "dta" in one:
                 wrong.append("Error from server: failed to create typed patch object: .dta: field not declared in schema")
                 continue
-            one["metadata"]["managedFields"] = [{{"manager": option("--field-manager")}}]
+            # Of an object that says no more than its name nobody owns a field.
+            if set(one) - {{"apiVersion", "kind", "metadata"}} or set(one["metadata"]) - {{"name", "namespace"}}:
+                one["metadata"]["managedFields"] = [{{"manager": option("--field-manager")}}]
             one["metadata"]["uid"] = "uid-" + key[2]
             one["metadata"]["namespace"] = key[1]
             objects[" ".join(key)] = one
@@ -74,6 +76,17 @@ elif "api-resources" in words:
     for kind in sorted({{key.split()[0] for key in objects}}):
         name, _, group = kind.partition(".")
         print(name.lower() + "s", "sh,short", group + "/v1" if group else "v1", "true", name)
+elif "annotate" in words:
+    kind, name, said = words[words.index("--") + 1 :]
+    one = objects[found(kind, name)]
+    one["metadata"].setdefault("annotations", {{}}).update([said.split("=")])
+    one["metadata"].setdefault("managedFields", []).append({{"manager": option("--field-manager")}})
+    write("objects.json", objects)
+elif "get" in words and "-f" in words:
+    files = [words[i + 1] for i, word in enumerate(words) if word == "-f"]
+    named = [one for file in files for one in yaml.safe_load_all(pathlib.Path(file).read_text())]
+    items = [objects[" ".join(key_of(one))] for one in named]
+    print(json.dumps({{"items": items}} if len(items) > 1 else items[0]))
 elif "get" in words:
     kind, name = words[words.index("--") + 1 :] if "--" in words else (words[words.index("get") + 1], "")
     if "configmap" == kind and not name:

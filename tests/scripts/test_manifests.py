@@ -85,7 +85,8 @@ def test_objects_of_a_kind_that_the_same_file_defines_are_applied_when_it_is_the
         "CustomResourceDefinition.apiextensions.k8s.io default widgets.example.com",
         "Namespace default toys",
     }
-    applied = [call for call in shell.calls if "--field-manager kube-ha-addons" in call]
+    ours = [call for call in shell.calls if "--field-manager kube-ha-addons" in call]
+    applied = [call for call in ours if " apply " in call]
     assert len(applied) == 2
     assert "--server-side --force-conflicts" in applied[0]
 
@@ -223,6 +224,21 @@ def test_what_somebody_else_made_under_that_name_is_not_deleted(
     sweep(shell)
     assert api.names == {"ConfigMap default a"}
     assert api.listed("toys") is None
+
+
+def test_what_says_no_more_than_its_name_is_known_by_a_mark(shell: Shell, api: KubectlApi) -> None:
+    """Nobody owns a field of a ServiceAccount: whose it is could not be seen when it leaves."""
+    apply(shell, addon_of(shell, "toys", [SPACE, ACCOUNT, DEPLOYMENT]))
+    marked = {name for name, one in api.objects.items() if "annotations" in one["metadata"]}
+    assert "ServiceAccount toys account" in marked
+    apply(shell, addon_of(shell, "toys", [SPACE]))
+    sweep(shell, "toys")
+    assert "ServiceAccount toys account" not in api.names
+    # One that somebody else has made since, and that says as little, has no mark.
+    apply(shell, addon_of(shell, "toys", [SPACE, ACCOUNT]))
+    api.put("ServiceAccount toys account", manager="")
+    sweep(shell)
+    assert "ServiceAccount toys account" in api.names
 
 
 def test_objects_of_a_kind_that_is_gone_are_gone(shell: Shell, api: KubectlApi) -> None:
