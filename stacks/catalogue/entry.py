@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from stacks.config.problems import Problem
-from stacks.config.spec import Spec
+from stacks.config.spec import AddonSpec, Spec
 from stacks.releases.versions import Versions
 
 
@@ -21,9 +21,11 @@ class Wanted:
 
 
 class Entry(Protocol):
-    """An add-on that the config names, and says no more of."""
+    """An add-on that the config names."""
 
     ROLLOUTS: tuple[str, ...]  # that the gate waits for, as namespace/deployment/name
+    SETTINGS: tuple[str, ...]  # keys that the config may say of it
+    REGISTRIES: tuple[str, ...]  # of its images, beside runtime.OWN_REGISTRIES
 
     def version(self, versions: Versions) -> str:
         """Of the set, as artifacts/lock.yaml has it."""
@@ -31,5 +33,5 @@ class Entry(Protocol):
     def problems(self, spec: Spec) -> Iterable[Problem]:
         """Why it cannot do its work in a cluster of this config."""
 
-    def manifest(self, wanted: Wanted) -> str:
+    def manifest(self, wanted: Wanted, said: AddonSpec) -> str:
         """Its objects, as YAML documents; every one with a name that is its own."""

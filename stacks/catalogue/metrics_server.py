@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from stacks.catalogue.entry import Wanted
 from stacks.config.problems import Problem
-from stacks.config.spec import Spec
+from stacks.config.spec import AddonSpec, Spec
 from stacks.documents.kubernetes_objects import (
     SECCOMP,
     Document,
@@ -29,6 +29,8 @@ _LABELS = {"k8s-app": _NAME}
 _RBAC = "rbac.authorization.k8s.io"
 
 ROLLOUTS: tuple[str, ...] = (f"{_NAMESPACE}/deployment/{_NAME}",)
+SETTINGS: tuple[str, ...] = ()
+REGISTRIES: tuple[str, ...] = ()
 
 
 def version(versions: Versions) -> str:
@@ -46,11 +48,12 @@ def problems(spec: Spec) -> Iterable[Problem]:
         )
 
 
-def manifest(wanted: Wanted) -> str:
+def manifest(wanted: Wanted, said: AddonSpec) -> str:
     """Account, rights, Deployment, disruption budget, Service and the API that it answers.
 
     Two replicas where there are two control plane nodes: autoscalers ask it all the time.
     """
+    del said
     image = f"registry.k8s.io/metrics-server/metrics-server:v{wanted.versions.metrics_server}"
     return documents(
         service_account(_NAME, _NAMESPACE),

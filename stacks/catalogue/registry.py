@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from stacks.catalogue import metrics_server
+from stacks.catalogue import local_path, metrics_server
 from stacks.catalogue.entry import Entry
 from stacks.config.spec import Spec
 
 ENTRIES: dict[str, Entry] = {
+    "local-path": local_path,
     "metrics-server": metrics_server,
 }
 
@@ -18,3 +19,9 @@ def chosen(spec: Spec) -> dict[str, Entry]:
         for name, said in sorted(spec.addons.items())
         if name in ENTRIES and not said.manifests
     }
+
+
+def registries(spec: Spec) -> tuple[str, ...]:
+    """Of their images: a mirror is asked first, and then they, for other images of theirs."""
+    found = (one for entry in chosen(spec).values() for one in entry.REGISTRIES)
+    return tuple(dict.fromkeys(found))

@@ -27,6 +27,11 @@ def said_problems(spec: Spec) -> list[Problem]:
         path = f"addons.{name}"
         if name in user_addons.own(spec):
             out.append(Problem(path, "is the name of an add-on that the stack makes; take another"))
+        taken = chosen[name].SETTINGS if name in chosen else ()
+        out += [
+            Problem(f"{path}.{key}", f"has no meaning for {name}; leave it out")
+            for key in sorted(said.model_fields_set - {"manifests", *taken})
+        ]
         if not said.manifests and name not in chosen:
             text = (
                 "is empty; name a file, or leave the add-on out. Without manifests there are, from "

@@ -23,6 +23,7 @@ IMAGE = "image/"  # before the names of images among files
 _LOCK_KEYS = {field.name: field.name for field in fields(Versions)} | {
     "cniPlugins": "cni_plugins",
     "metricsServer": "metrics_server",
+    "localPath": "local_path",
 }
 
 
@@ -59,7 +60,7 @@ def files(plan: Plan, arch: str, *, root: Path | None = None) -> dict[str, File]
     sums = checksums(plan.mirror, root=root or Path()) if plan.mirror else known.files
     out, missing = {}, []
     for name, entry in _entries("files").items():
-        version = _version(plan, entry)
+        version = _version(plan.versions, entry)
         upstream = _filled(entry, "url", version, arch)
         if plan.mirror and upstream not in sums:
             missing.append(upstream)
@@ -156,15 +157,9 @@ def outlined(plan: Plan) -> dict[str, dict[str, File]]:
     }
 
 
-def images(plan: Plan) -> dict[str, Image]:
+def images(plan: Plan) -> Mapping[str, Image]:
     """Every image of the cluster, by name; none that only others use."""
-    return {
-        name: Image(
-            name=name, version=version, ref=_text(entry, "ref").replace("{version}", version)
-        )
-        for name, entry in _images_of(_users(plan)).items()
-        for version in [_version(plan, entry)]
-    }
+    return _images_of(_users(plan), plan.versions)
 
 
 def at_mirror(mirror: Mirror, upstream: str) -> str:
@@ -216,20 +211,21 @@ def _users(plan: Plan) -> frozenset[str]:
     return frozenset({f"network={plan.spec.network.plugin}", *addons})
 
 
-@cache
-def _images_of(users: frozenset[str]) -> dict[str, Mapping[str, object]]:
-    """Entries of those that a cluster with these may run."""
-    listed = _entries("images")
+@cache  # asked for once a node
+def _images_of(users: frozenset[str], chosen: Versions) -> Mapping[str, Image]:
     return {
-        name: entry
-        for name, entry in listed.items()
+        name: Image(
+            name=name, version=version, ref=_text(entry, "ref").replace("{version}", version)
+        )
+        for name, entry in _entries("images").items()
+        for version in [_version(chosen, entry)]
         if "only" not in entry or entry["only"] in users
     }
 
 
-def _version(plan: Plan, entry: Mapping[str, object]) -> str:
+def _version(chosen: Versions, entry: Mapping[str, object]) -> str:
     key = _text(entry, "version")
-    return str(getattr(plan.versions, _LOCK_KEYS[key]))
+    return str(getattr(chosen, _LOCK_KEYS[key]))
 
 
 def _filled(entry: Mapping[str, object], key: str, version: str, arch: str) -> str:

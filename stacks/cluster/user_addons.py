@@ -83,7 +83,7 @@ def read(wanted: Wanted, root: Path = HERE) -> tuple[Addon, ...]:
     """
     chosen = catalogue.chosen(wanted.spec)
     return tuple(
-        _made(name, chosen[name], wanted) if name in chosen else _of_files(name, said, root)
+        _made(name, chosen[name], wanted, said) if name in chosen else _of_files(name, said, root)
         for name, said in sorted(wanted.spec.addons.items())
     )
 
@@ -96,8 +96,8 @@ def _of_files(name: str, said: AddonSpec, root: Path) -> Addon:
     )
 
 
-def _made(name: str, entry: Entry, wanted: Wanted) -> Addon:
-    text = entry.manifest(wanted)
+def _made(name: str, entry: Entry, wanted: Wanted, said: AddonSpec) -> Addon:
+    text = entry.manifest(wanted, said)
     return Addon(
         name=name,
         files=(

@@ -66,6 +66,7 @@ NoProxy = Annotated[str, AfterValidator(values.no_proxy), _text("host, domain or
 SubjectName = Annotated[str, AfterValidator(values.subject_name), _text("address or name")]
 User = Annotated[str, AfterValidator(values.user), _text("login name", values.USER)]
 Interface = Annotated[str, AfterValidator(values.interface), _text("interface", values.INTERFACE)]
+Folder = Annotated[str, AfterValidator(values.folder), _text("absolute path", values.FOLDER)]
 FilePath = Annotated[str, AfterValidator(values.path), _text("file", values.PATH)]
 HostKey = Annotated[str, AfterValidator(values.host_key), _text("OpenSSH public key")]
 LabelKey = Annotated[str, AfterValidator(values.label_key), _text("label key")]

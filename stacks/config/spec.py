@@ -10,7 +10,7 @@ from pydantic import Field
 from stacks.config.cluster import ClusterSpec
 from stacks.config.control_plane import ControlPlaneSpec
 from stacks.config.etcd import EtcdSpec
-from stacks.config.fields import AllowId, DnsLabel, FilePath, Section
+from stacks.config.fields import AllowId, DnsLabel, FilePath, Folder, Section
 from stacks.config.front_doors import FrontDoorsSpec
 from stacks.config.kubelet import KubeletSpec
 from stacks.config.machines import MachinesSpec
@@ -28,6 +28,15 @@ class AddonSpec(Section):
         (),
         description="files of Kubernetes objects in YAML, relative to the project's folder; none "
         "for an add-on of the catalogue (docs/operate/add-ons.md)",
+    )
+    default: bool = Field(
+        default=False,
+        description="local-path: its StorageClass is the one of claims that name none",
+    )
+    path: Folder | None = Field(
+        None,
+        description="local-path: folder on nodes in which volumes are made; default: "
+        "/opt/local-path-provisioner",
     )
 
 

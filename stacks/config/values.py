@@ -21,6 +21,7 @@ VERSION = re.compile(r"(0|[1-9][0-9]{0,3})(\.(0|[1-9][0-9]{0,3})){2}")
 INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")
 USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 PATH = re.compile(r"[A-Za-z0-9_.~/@+-][A-Za-z0-9_.~/@+ -]{0,254}")
+FOLDER = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9_.-]{0,62}){2,8}")
 ALLOW_ID = re.compile(r"[a-z-]{1,40}(/(\*|[A-Za-z0-9.+-]{1,200}))?")
 FLAG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 # No quote, backslash, dollar, backtick or control character: safe inside any quoting there is.
@@ -193,6 +194,16 @@ def path(text: str) -> str:
     if not PATH.fullmatch(text):
         raise ValueError(
             f"{short(text)} is not a plain path; use letters, digits and _ . ~ / @ + -"
+        )
+    return text
+
+
+def folder(text: str) -> str:
+    """A folder of a machine, below one of the first level: never /etc itself."""
+    if not FOLDER.fullmatch(text):
+        raise ValueError(
+            f"{short(text)} is not a folder that may be written to; use an absolute path of two "
+            "names or more, as '/var/volumes'"
         )
     return text
 

@@ -32,6 +32,7 @@ class Versions:
     flannel: str
     cilium: str
     metrics_server: str
+    local_path: str
     agnhost: str
 
 
@@ -118,6 +119,7 @@ def _sets() -> Mapping[str, Versions]:
             flannel=names["flannel"],
             cilium=names["cilium"],
             metrics_server=names["metricsServer"],
+            local_path=names["localPath"],
             agnhost=names["agnhost"],
         )
     return out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from stacks.catalogue import registry as catalogue
 from stacks.cluster.plan import Plan
 from stacks.networks import registry
 
@@ -92,14 +93,18 @@ def hosts(plan: Plan) -> dict[str, str]:
     One that is not here is asked itself. The mirror of our own images is the server and no `[host]`
     before it: containerd asks the server last, so upstream there would be a way around the mirror,
     and without `server` it takes upstream for it (containerd's hosts.md). That is what the user's
-    mirrors are for: they may fail.
+    mirrors are for: they may fail. Of registries that hold an image of the catalogue the mirror is
+    such a one: users have images of their own there.
     """
     own = {}
     if plan.mirror is not None:
         text = f'server = "{plan.mirror.registry}"\ncapabilities = ["pull", "resolve"]\n'
         own = dict.fromkeys(registry.registries(plan.spec), text)
-    mirrors = sorted(plan.spec.runtime.registry_mirrors.items())
-    return own | {host: "\n".join(map(_mirror, urls)) for host, urls in mirrors}
+    mirrors = dict(plan.spec.runtime.registry_mirrors)
+    if plan.mirror is not None:
+        for host in catalogue.registries(plan.spec):
+            mirrors[host] = (plan.mirror.registry, *mirrors.get(host, ()))
+    return own | {host: "\n".join(map(_mirror, urls)) for host, urls in sorted(mirrors.items())}
 
 
 def _mirror(url: str) -> str:

@@ -141,7 +141,7 @@ def test_images_of_another_network_are_there_only_where_it_is_wanted() -> None:
         (("etcd", "3.4.1"), r"choices\.etcd: has no 3\.4\.1; there are 3\.6\.15, 3\.5\.35"),
         (
             ("network", "nobody"),
-            r"network=nobody: no image is its own; those that have some: addon=metrics-server, network=cilium",
+            r"network=nobody: no image is its own; those that have some: addon=local-path, addon=metrics-server, network=cilium",
         ),
         (("runc", "1.0.0"), r"choices\.runc: has no 1\.0\.0; there are none"),
         (

@@ -1,11 +1,13 @@
-"""Story: metrics-server by its name alone: it measures every node and pod, moves to another worker, and leaves without a trace."""
+"""Story: metrics-server and local-path by their names alone: all nodes and pods are measured, claims get volumes, and both leave."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
+import yaml
 
+from stacks.releases import versions as lock
 from tests.e2e.harness import config, versions
 from tests.e2e.harness.assertions import assert_up_changes_nothing
 from tests.e2e.harness.lab import LabError
@@ -18,6 +20,7 @@ ADDON = f"{NAME}-addon-metrics-server"
 AT_THE_END = {f"{NAME}-acceptance-attempt", f"{NAME}-nodes", f"{NAME}-gate"}
 ALL_OF_IT = {ADDON, f"{ADDON}-file-1"} | AT_THE_END
 GROUP = "metrics.k8s.io"
+FOLDER = "/var/volumes/here"
 
 
 def wanted() -> config.Config:
@@ -58,20 +61,58 @@ def test_it_is_no_hostage_of_one_worker(stack: Stack) -> None:
     wait_for("figures of two nodes", lambda: _unmeasured(stack, "nodes", 2), limit_s=90)
 
 
-def test_it_leaves_without_a_trace(stack: Stack) -> None:
+def test_a_claim_that_names_no_class_gets_a_folder_of_its_pods_node(stack: Stack) -> None:
+    stack.config["addons"] = {"metrics-server": {}, "local-path": {"default": True, "path": FOLDER}}
+    stack.write()
+    update = stack.up()
+    stack.took("up with local-path more, whose registry the mirror answers for", update.seconds)
+    stack.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(_shop()))
+    worker = stack.node("worker-1")
+    written = f"cat {FOLDER}/*_shop_data/note"
+    wait_for("what the pod writes", lambda: _missing(worker.run(f"{written} 2>&1 || true"), "kept"), limit_s=120)  # fmt: skip
+    stack.kubectl("-n", "shop", "delete", "pod", "writer", "--now")
+    assert worker.run(written) == "kept\n"
+    stack.kubectl("-n", "shop", "delete", "pvc", "data")
+    wait_for("end of the folder", lambda: worker.run(f"ls {FOLDER}"), limit_s=120)
+    assert_up_changes_nothing(stack)
+
+
+def test_both_leave_without_a_trace(stack: Stack) -> None:
     stack.config["addons"] = {}
     stack.write()
     words = " ".join(stack.preview().output.split())
     assert "metrics-server: leaves; deleted at the end: " in words, words
-    assert "kept, for you to delete" not in words
-    update = stack.up()
-    assert set(update.changes) == ALL_OF_IT
+    assert "kept, for you to delete: StorageClass local-path" in words, words
+    stack.up()
+    stack.kubectl("delete", "storageclass", "local-path")
     kinds = stack.kubectl("api-resources", "--verbs=list", "-o", "name").split()
     assert not [kind for kind in kinds if kind.endswith(GROUP)]
     asked = [kind for kind in kinds if not kind.startswith("events")]
     every = stack.kubectl("get", ",".join(asked), "--all-namespaces", "-o", "name").split()
-    assert [name for name in every if "metrics" in name] == []
+    assert [name for name in every if "metrics" in name or "local-path" in name] == []
     assert stack.up().changes == {}
+
+
+def _shop() -> list[dict[str, object]]:
+    """A claim that says how much, and a pod that writes into it."""
+    image = f"registry.k8s.io/e2e-test-images/agnhost:{lock.for_kubernetes(config.kubernetes()).agnhost}"
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+    write = ["sh", "-c", "echo kept >/data/note; exec sleep 3600"]
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    pod = {
+        "containers": [
+            {"name": "writer", "image": image, "command": write, "volumeMounts": mounts}
+        ],
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+    }
+    return [
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "shop"}, "spec": claim},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "writer", "namespace": "shop"}, "spec": pod},
+    ]  # fmt: skip
+
+
+def _missing(text: str, word: str) -> str:
+    return "" if word in text.split() else text
 
 
 def _unmeasured(stack: Stack, kind: str, least: int) -> str:

@@ -40,7 +40,11 @@ _OLDER = Bundle(
     link=".local/bundle-upgrades",
 )
 _NETWORKS = Bundle(call="with_network(", also=("network=cilium",), link=".local/bundle-networks")
-_ADDONS = Bundle(call="with_addons(", also=("addon=metrics-server",), link=".local/bundle-addons")
+_ADDONS = Bundle(
+    call="with_addons(",
+    also=("addon=local-path", "addon=metrics-server"),
+    link=".local/bundle-addons",
+)
 _COLD_S = 3600
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -21,7 +22,8 @@ from stacks.load import load
 from stacks.phases import gate, manifests
 from stacks.phases.scripts import STDIN_LIMIT
 from stacks.releases import versions
-from tests.unit.configs import lab
+from stacks.render import containerd
+from tests.unit.configs import adopted, lab
 
 NAMES = sorted(registry.ENTRIES)
 
@@ -83,7 +85,9 @@ def test_the_gate_waits_for_what_it_runs(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_all_that_it_makes_goes_with_it_and_fits_into_a_command(name: str) -> None:
     one = made(name)
-    assert user_addons.kept(one.addons[0].objects) == []
+    # Of a class there may be claims: it is named, for people to delete.
+    kept = {each.kind for each in user_addons.kept(one.addons[0].objects)}
+    assert kept <= {"StorageClass.storage.k8s.io"}
     assert sum(map(len, manifests.manifests(one, one.addons[0]).values())) < STDIN_LIMIT / 2
 
 
@@ -135,3 +139,65 @@ def test_metrics_server_runs_twice_where_there_is_more_than_one_control_plane_no
     text = made("metrics-server", **{"pools.master.count": masters}).addons[0].text
     (deployment,) = (one for one in yaml.safe_load_all(text) if one["kind"] == "Deployment")
     assert deployment["spec"]["replicas"] == replicas
+
+
+def test_a_setting_of_another_add_on_is_refused_with_its_path(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    wanted = {
+        "local-path": {"default": True, "path": "/var/volumes"},
+        "metrics-server": {"default": True},
+        "mine": {"manifests": [str(file)], "path": "/var/volumes"},
+    }
+    with pytest.raises(SpecError) as refused:
+        load(lab({"addons": wanted}))
+    assert [problem.path for problem in refused.value.problems] == [
+        "addons.metrics-server.default",
+        "addons.mine.path",
+    ]
+
+
+@pytest.mark.parametrize("path", ["/", "/etc", "volumes", "/var/../etc", "/var//x", "/var/$(x)"])
+def test_local_path_writes_into_a_folder_of_its_own(path: str) -> None:
+    with pytest.raises(SpecError, match=r"addons\.local-path\.path"):
+        load(lab({"addons": {"local-path": {"path": path}}}))
+
+
+def local_path(**said: object) -> dict[str, Any]:
+    """Its objects by kind, of those that are there once."""
+    text = plan(load(lab({"addons": {"local-path": said}}))).addons[0].text
+    return {one["kind"]: one for one in yaml.safe_load_all(text)}
+
+
+def test_local_path_is_the_default_class_where_the_config_says_so() -> None:
+    mark = "storageclass.kubernetes.io/is-default-class"
+
+    def marked(**said: object) -> object:
+        return local_path(**said)["StorageClass"]["metadata"]["annotations"][mark]
+
+    assert (marked(), marked(default=True)) == ("false", "true")
+
+
+def test_local_path_starts_again_with_another_folder() -> None:
+    def template(**said: object) -> str:
+        return str(local_path(**said)["Deployment"]["spec"])
+
+    assert template() == template(default=True)
+    assert template() != template(path="/var/volumes")
+    data = local_path(path="/var/volumes")["ConfigMap"]["data"]
+    assert json.loads(data["config.json"])["nodePathMap"][0]["paths"] == ["/var/volumes"]
+
+
+def test_a_mirror_is_asked_first_for_what_is_of_a_registry_of_everybodys() -> None:
+    """And by no means alone: users have images of their own there."""
+    said: dict[str, object] = {"addons": {"local-path": {}}}
+    hosts = containerd.hosts(plan(load(lab(said))))
+    mirror = plan(load(lab())).mirror
+    assert mirror
+    assert hosts["docker.io"].startswith(f'[host."{mirror.registry}"]')
+    assert "server" not in hosts["docker.io"]
+    assert "docker.io" not in containerd.hosts(plan(load(lab())))
+    said |= {"runtime.registryMirrors": {"docker.io": ["http://10.0.0.9:5000"]}}
+    both = containerd.hosts(plan(load(lab(said))))["docker.io"]
+    assert both.index(mirror.registry) < both.index("http://10.0.0.9:5000")
+    assert "docker.io" not in containerd.hosts(plan(load(adopted({"addons": {"local-path": {}}}))))

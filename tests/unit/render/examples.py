@@ -31,6 +31,7 @@ VERSIONS = Versions(
     flannel="0.28.4",
     cilium="1.20.2",
     metrics_server="0.9.0",
+    local_path="0.0.30",
     agnhost="2.63.0",
 )
 
