@@ -54,6 +54,7 @@ def compare(plan: Plan, findings: Findings, *, now: datetime) -> Report:
         *membership.of_cluster(plan, findings),
         *etcd_store.of_cluster(plan, findings),
         *backups.of_cluster(plan, findings, now),
+        *findings.addons,
         *expiry.administrator(findings.administrator, renewal=renewal, now=now),
     )
     return Report(nodes=reports, cluster=cluster)

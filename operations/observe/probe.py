@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from operations.engine.stack import Stack
-from operations.observe import answers, expected, facts, kubeconfig
+from operations.observe import addons, answers, expected, facts, kubeconfig
 from operations.observe.answers import UnreadableAnswerError
 from operations.observe.expected import Expected
 from operations.observe.facts import Certificate
+from operations.observe.hints import Difference
 from operations.ssh import client
 from operations.ssh.client import Answer
 from stacks.cluster import artifacts
@@ -42,6 +43,7 @@ class Findings:
     trouble: str  # why nobody told about the cluster
     notes: tuple[str, ...] = ()  # what could not be compared
     administrator: Certificate | None = None  # of the kubeconfig that the stack gives out
+    addons: tuple[Difference, ...] = ()  # objects of theirs that are not as wanted
 
 
 def ask(stack: Stack, *, root: Path | None = None) -> Findings:
@@ -58,13 +60,16 @@ def ask(stack: Stack, *, root: Path | None = None) -> Findings:
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         answers = pool.map(lambda node: _machine(stack, node, wanted[node.name]), plan.nodes)
         found = dict(zip(wanted, answers, strict=True))
-    cluster, trouble = _cluster(stack, found)
+    serving = _serving(stack, found)
+    cluster, trouble = _cluster(stack, serving)
+    changed, not_compared = addons.ask(stack, serving) if cluster else ((), ())
     return Findings(
         machines=found,
         expected=wanted,
         cluster=cluster,
         trouble=trouble,
-        notes=tuple(notes),
+        notes=(*notes, *not_compared),
+        addons=changed,
         administrator=kubeconfig.administrator(stack.kubeconfig),
     )
 
@@ -114,12 +119,16 @@ def values(node: Node, wanted: Expected) -> dict[str, str]:
     }
 
 
-def _cluster(stack: Stack, found: Mapping[str, Found]) -> tuple[facts.Cluster | None, str]:
-    """The cluster by the first master that tells, those with a ready API server first."""
+def _serving(stack: Stack, found: Mapping[str, Found]) -> list[Node]:
+    """Masters that can be reached, those with a ready API server first."""
     reached = [node for node in stack.plan.masters if found[node.name].is_reached]
-    reached.sort(key=lambda node: not _serves(found[node.name]))
+    return sorted(reached, key=lambda node: not _serves(found[node.name]))
+
+
+def _cluster(stack: Stack, masters: Sequence[Node]) -> tuple[facts.Cluster | None, str]:
+    """The cluster by the first of these masters that tells."""
     troubles = []
-    for node in reached:
+    for node in masters:
         answer = _run(stack, node, {"ASK": "cluster"})
         try:
             return answers.cluster(answer.text), ""
