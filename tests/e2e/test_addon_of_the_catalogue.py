@@ -1,8 +1,10 @@
-"""Story: metrics-server and local-path by their names alone: all nodes and pods are measured, claims get volumes, and both leave."""
+"""Story: metrics-server and local-path by their names alone: all nodes and pods are measured, claims get volumes, drift is named, and both leave."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 import yaml
@@ -10,7 +12,7 @@ import yaml
 from stacks.releases import versions as lock
 from tests.e2e.harness import config, versions
 from tests.e2e.harness.assertions import assert_up_changes_nothing
-from tests.e2e.harness.lab import LabError
+from tests.e2e.harness.lab import ROOT, LabError
 from tests.e2e.harness.stack import Stack
 from tests.e2e.harness.waiting import wait_for
 
@@ -77,6 +79,20 @@ def test_a_claim_that_names_no_class_gets_a_folder_of_its_pods_node(stack: Stack
     assert_up_changes_nothing(stack)
 
 
+def test_drift_names_what_is_gone_and_what_was_changed(stack: Stack) -> None:
+    assert _drift(stack) == []
+    stack.kubectl("-n", "kube-system", "delete", "service", "metrics-server")
+    more = json.dumps({"spec": {"replicas": 3}})
+    stack.kubectl("-n", "kube-system", "patch", "deployment", "coredns", "-p", more)
+    assert sorted(_drift(stack)) == [
+        "Deployment kube-system/coredns of add-on coredns was changed by hand",
+        "Service kube-system/metrics-server of add-on metrics-server is missing",
+    ]
+    stack.edit("converge.generation", 2)
+    stack.up()
+    assert _drift(stack) == []
+
+
 def test_both_leave_without_a_trace(stack: Stack) -> None:
     stack.config["addons"] = {}
     stack.write()
@@ -91,6 +107,16 @@ def test_both_leave_without_a_trace(stack: Stack) -> None:
     every = stack.kubectl("get", ",".join(asked), "--all-namespaces", "-o", "name").split()
     assert [name for name in every if "metrics" in name or "local-path" in name] == []
     assert stack.up().changes == {}
+
+
+def _drift(stack: Stack) -> list[str]:
+    """What `make drift` says of the cluster, and that it says no more."""
+    command = [sys.executable, "-m", "operations.drift", stack.name, "--json"]
+    done = subprocess.run(command, cwd=ROOT, env=stack.environment, capture_output=True, text=True, check=False)  # fmt: skip
+    told = json.loads(done.stdout)
+    assert told["notes"] == []
+    assert [name for name, node in told["nodes"].items() if node["differences"]] == []
+    return [one["text"] for one in told["clusterDifferences"]]
 
 
 def _shop() -> list[dict[str, object]]:

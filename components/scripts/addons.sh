@@ -1,0 +1,25 @@
+# shellcheck shell=bash
+# Tells which objects of add-ons differ from their manifests, and changes nothing: an API server says what applying them
+# would change. `make drift` and `make status` run it over plain SSH, on a master; operations/observe/addons.py reads the
+# lines: "differs" or "missing" and the object, as kubectl names it (GROUP.VERSION.KIND.NAMESPACE.NAME); "trouble" and
+# what kubectl said; "end"; tabs between.
+# Variables: OWN, CONFIGURED (manifests, YAML documents; may be empty)
+
+compare() { # compare MANAGER MANIFESTS
+  local answer status=0
+  if [[ -z $2 ]]; then return; fi
+  # What it compares is in files meanwhile: in memory, and no list of kinds is kept.
+  answer=$(TMPDIR=/dev/shm KUBECTL_EXTERNAL_DIFF="diff -U0 -N" timeout 60 kubectl --cache-dir /dev/null/none \
+    --kubeconfig /etc/kubernetes/admin.conf --request-timeout 30s diff --server-side --force-conflicts \
+    --field-manager "$1" -f - <<<"$2" 2>&1) || status=$?
+  # One hunk or more of each object that differs; of one that is not there nothing is before it.
+  awk '/^diff / {name = $NF; sub(/.*\//, "", name); next}
+    /^@@ / && name != "" {print ($2 == "-0,0" ? "missing" : "differs") "\t" name; name = ""}' <<<"$answer"
+  if ((status > 1)); then printf 'trouble\t%s\n' "$(tail -n 1 <<<"$answer" | cut -c1-300)"; fi
+}
+
+main() {
+  compare kube-ha "$OWN"
+  compare kube-ha-addons "$CONFIGURED"
+  echo end
+}
