@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # Tells which objects of add-ons differ from their manifests, and changes nothing: an API server says what applying them
-# would change. `make drift` and `make status` run it over plain SSH, on a master; operations/observe/addons.py reads the
-# lines: "differs" or "missing" and the object, as kubectl names it (GROUP.VERSION.KIND.NAMESPACE.NAME); "trouble" and
-# what kubectl said; "end"; tabs between.
+# would change. `make drift` and `make status` run it over plain SSH, on a master. operations/observe/addons.py reads
+# the lines: "differs" or "missing" and the object, as kubectl names it (GROUP.VERSION.KIND.NAMESPACE.NAME); "trouble"
+# and what kubectl said; "end"; tabs between.
 # Variables: OWN, CONFIGURED (manifests, YAML documents; may be empty)
 
 compare() { # compare MANAGER MANIFESTS
