@@ -74,6 +74,9 @@ verify: engine ## the acceptance check on the cluster of STACK (dev)
 cis: engine ## the CIS benchmark's controls on the machines of STACK (dev); FORMAT=json; changes nothing
 	@bash ci/ssh-key.sh $(PY) -m operations.cis $(S) $(if $(FORMAT),--format "$(FORMAT)")
 
+conformance: engine ## upstream's own tests judge the cluster of STACK (dev), and change it: FOCUS and SKIP, regular expressions; POLICIES=1: those of NetworkPolicies; YES=1 asks nothing; PROCS (4) at a time; MINUTES (180) at most
+	@$(PY) -m operations.conformance $(S) $(foreach name,FOCUS SKIP,$(if $($(name)),--$(call lower,$(name)) $(call quoted,$(name)))) $(if $(POLICIES),--policies) $(if $(PROCS),--at-once "$(PROCS)") $(if $(MINUTES),--limit-minutes "$(MINUTES)") $(if $(YES),--yes)
+
 tunnel: python ## hold the tunnel to the bastion of STACK, for machines of clouds with access: tunnel; until Ctrl-C
 	@$(PY) -m operations.tunnel $(S)
 
