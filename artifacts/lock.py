@@ -10,7 +10,7 @@ import yaml
 
 HERE = Path(__file__).parent
 _ABOUT_THE_SET = ("fits", "takes", "sources")  # no versions of it
-_PARTS = ("network", "tests")  # what `also` asks for that is no version
+_PARTS = ("network", "tests")  # what `also` asks for beside versions
 # What `also` has for files and images of upstream's own tests.
 TESTS = ("tests", "conformance")
 ARCHITECTURES = ("amd64", "arm64")

@@ -1,4 +1,4 @@
-"""Other versions than those of set-up: the bundle that holds them, and what runs on the machines of a stack."""
+"""What the bundle of set-up does not hold: the bundle that does, and what runs on the machines of a stack."""
 
 from __future__ import annotations
 
@@ -40,13 +40,19 @@ _OLDER = Bundle(
     link=".local/bundle-upgrades",
 )
 _NETWORKS = Bundle(call="with_network(", also=("network=cilium",), link=".local/bundle-networks")
+# With the network too: one story needs both, and each bundle is another gigabyte.
+_TESTS = Bundle(
+    call="with_upstreams_tests(",
+    also=("network=cilium", "tests=conformance"),
+    link=".local/bundle-conformance",
+)
 _COLD_S = 3600
 
 
 def needed_by(story: Path) -> set[Bundle]:
     """What the file of a story asks for, beside the bundle of set-up."""
     text = story.read_text()
-    return {bundle for bundle in (_OLDER, _NETWORKS) if bundle.call in text}
+    return {bundle for bundle in (_OLDER, _NETWORKS, _TESTS) if bundle.call in text}
 
 
 def is_made(wanted: Bundle) -> bool:
@@ -77,6 +83,11 @@ def with_network(config: Config, subnet: str, plugin: str) -> Config:
     """The config with a pod network that the bundle of set-up does not hold, and a mirror that has it."""
     config["network"] = {**config.get("network", {}), "plugin": plugin}
     return _by(_NETWORKS, config, subnet)
+
+
+def with_upstreams_tests(config: Config, subnet: str) -> Config:
+    """The config with a mirror that has the images of upstream's tests, and those of every pod network."""
+    return _by(_TESTS, config, subnet)
 
 
 def _by(wanted: Bundle, config: Config, subnet: str) -> Config:
