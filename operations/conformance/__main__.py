@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -55,6 +56,8 @@ def main(arguments: Sequence[str]) -> int:
     except (StackError, LockError, DownloadError, PinError, build.BuildError) as error:
         sys.stderr.write(f"ERROR {error}\n")
         return 2
+    except KeyboardInterrupt:
+        return 130
 
 
 def _arguments(arguments: Sequence[str]) -> argparse.Namespace:
@@ -165,4 +168,6 @@ def _told(suite: Suite, choice: Choice, code: int, lacking: report.Lacking, star
 
 
 if __name__ == "__main__":
+    # A CI system that cancels a job: specs end in order, as after Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))
