@@ -17,8 +17,6 @@ from operations.engine.engine import StackError
 _TABLE = Path(__file__).with_name("images.yaml")
 NAMESPACE = "kube-ha-conformance"
 _POD = "images"
-# Of a registry that asks for a login: specs that need it are for clouds alone.
-_PRIVATE = "k8s-authenticated-test"
 _REFUSED = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "RegistryUnavailable")
 _PULLED = ("CreateContainer", "RunContainer", "CrashLoop")
 _LIMIT_S = 600
@@ -32,6 +30,7 @@ class Needs:
 
     all: tuple[str, ...]
     specs: Mapping[str, re.Pattern[str]]
+    apart: re.Pattern[str]  # references that none of these specs needs
 
     def of(self, refs: Iterable[str], specs: Iterable[str]) -> dict[str, str]:
         """Name by reference, of the images among `refs` that these specs need."""
@@ -41,7 +40,8 @@ class Needs:
             for name, pattern in self.specs.items()
             if any(pattern.search(spec) for spec in specs)
         }
-        return {ref: name_of(ref) for ref in refs if name_of(ref) in wanted and _PRIVATE not in ref}
+        named = ((ref, name_of(ref)) for ref in refs if not self.apart.search(ref))
+        return {ref: name for ref, name in named if name in wanted}
 
     def lacking(self, spec: str, missing: Mapping[str, str]) -> str:
         """Why this spec cannot run where these references cannot be pulled; empty: it can."""
@@ -55,7 +55,8 @@ class Needs:
 def read() -> Needs:
     found = yaml.safe_load(_TABLE.read_text())
     specs = {name: re.compile("|".join(listed)) for name, listed in found["specs"].items()}
-    return Needs(all=tuple(found["all"]), specs=specs)
+    apart = re.compile("|".join(found["apart"]))
+    return Needs(all=tuple(found["all"]), specs=specs, apart=apart)
 
 
 def name_of(ref: str) -> str:
@@ -107,7 +108,7 @@ def _judged(
         waiting = state.get("waiting", {})
         reason = str(waiting.get("reason", ""))
         if reason in _REFUSED:
-            out[ref] = _short(waiting.get("message") or reason) if final else None
+            out[ref] = _cause(waiting.get("message") or reason, ref) if final else None
         else:  # once it was pulled, what it was told to start turns out not to exist
             came = (
                 one.get("imageID")
@@ -118,10 +119,9 @@ def _judged(
     return out
 
 
-def _short(message: str) -> str:
-    """The end of a chain of errors, where the cause is."""
-    cause = re.search(r'failed to resolve \w+ "[^"]*": (.+)', message, re.DOTALL)
-    return " ".join((cause[1] if cause else message).split()).strip('"')[-160:]
+def _cause(message: str, ref: str) -> str:
+    """The end of a chain of errors, each of which names the image."""
+    return " ".join(message.rpartition(ref)[2].strip('": ').split())[-160:]
 
 
 def _asking(refs: Sequence[str]) -> dict[str, object]:

@@ -36,7 +36,7 @@ def test_upstreams_tests_of_policies_pass(cluster: Stack) -> None:
     cluster.measured(
         f"upstream's tests of NetworkPolicies: {len(found.passed)} of {len(found.passed)} pass"
     )
-    cluster.took("these tests, four at a time", time.monotonic() - start)
+    cluster.took(f"these tests, {conformance.AT_ONCE} at a time", time.monotonic() - start)
 
 
 def test_nothing_of_it_is_left(cluster: Stack) -> None:

@@ -10,6 +10,8 @@ from tests.e2e.harness.lab import ROOT
 from tests.e2e.harness.operations import operation
 from tests.e2e.harness.stack import Stack
 
+AT_ONCE = 6  # specs mostly wait
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
@@ -23,7 +25,8 @@ class Verdict:
 def judge(stack: Stack, *words: str, fails: bool = False) -> Verdict:
     """Run it, and what its JUnit file says. Raises AssertionError when it ends otherwise than it should."""
     # A story that is too late kills the operation: ginkgo has to end by itself.
-    operation(stack, "conformance", "--yes", "--limit-minutes", "9", *words, fails=fails)
+    bounds = ("--limit-minutes", "9", "--at-once", str(AT_ONCE))
+    operation(stack, "conformance", "--yes", *bounds, *words, fails=fails)
     tree = ElementTree.parse(ROOT / FOLDER / stack.name / "junit.xml")  # noqa: S314 (made just now)
     cases = {str(case.get("name")): case for case in tree.iter("testcase")}
     skipped = {name: case.find("skipped") for name, case in cases.items()}

@@ -131,7 +131,11 @@ def test_a_spec_is_left_out_where_its_image_cannot_be_pulled_and_there_alone(
 
 
 def test_images_of_most_specs_are_asked_for_always_and_private_ones_never() -> None:
-    refs = [f"{REGISTRY}/agnhost:2.63.0", "gcr.io/k8s-authenticated-test/agnhost:2.6"]
+    refs = [
+        f"{REGISTRY}/agnhost:2.63.0",
+        "gcr.io/k8s-authenticated-test/agnhost:2.6",
+        f"{REGISTRY}/busybox:1.36.1-1",
+    ]
     assert images.read().of(refs, []) == {refs[0]: "agnhost"}
 
 
