@@ -97,9 +97,12 @@ defrag: engine ## etcd of STACK gives back the disk that is free inside, member 
 wipe: engine ## remove everything of kube-ha from NODE, an adopted machine that left STACK and kept its data
 	@bash ci/ssh-key.sh $(PY) -m operations.wipe $(S) "$(NODE)"
 
+conformance: engine ## upstream's own tests judge the cluster of STACK (dev), and change it: FOCUS and SKIP, regular expressions; POLICIES=1: those of NetworkPolicies; YES=1 asks nothing; PROCS (4) at a time; MINUTES (180) at most
+	@$(PY) -m operations.conformance $(S) $(foreach name,FOCUS SKIP,$(if $($(name)),--$(call lower,$(name)) $(call quoted,$(name)))) $(if $(POLICIES),--policies) $(if $(PROCS),--at-once "$(PROCS)") $(if $(MINUTES),--limit-minutes "$(MINUTES)") $(if $(YES),--yes)
+
 ##@ Air gap
 
-bundle: python ## the air-gap bundle of the pinned versions, with the tool; Python and a network are enough where upstream answers; ALSO="kubernetes=1.35.4"; CLOUDS="aws gcp": their plugins too
+bundle: python ## the air-gap bundle of the pinned versions, with the tool; Python and a network are enough where upstream answers; ALSO="kubernetes=1.35.4 tests=conformance"; CLOUDS="aws gcp": their plugins too
 	@$(PY) -m artifacts.sources || bash lab/setup.sh
 	@$(PY) -m artifacts.bundle --record --link .local/bundle $(foreach also,$(ALSO),--also $(also))
 	@$(PY) -m toolchain.pack --into .local/bundle $(foreach cloud,$(CLOUDS),--cloud $(cloud))

@@ -60,8 +60,9 @@ def key(module: Module) -> str:
     """
     digest = hashlib.sha256(repr((module.packages, module.ldflags, module.tags, _FLAGS)).encode())
     digest.update(repr((module.cgo, sorted(module.rename.items()))).encode())
-    if module.sources:
-        digest.update(repr(sorted(module.sources.items())).encode())
+    for more in (module.sources, module.tests):
+        if more:
+            digest.update(repr(sorted(more.items())).encode())
     for path in sorted(module.folder.rglob("*")):
         if path.is_file():
             name = path.relative_to(module.folder).as_posix()
@@ -83,21 +84,26 @@ def _check(module: Module, arch: str) -> None:
 
 
 def _go_build(module: Module, arch: str, cache: Path, out: Path) -> None:
-    command = ["go", "build", *_FLAGS, "-ldflags", f"-s -w {module.ldflags}".strip()]
+    flags = [*_FLAGS, "-ldflags", f"-s -w {module.ldflags}".strip()]
     if module.tags:
-        command += ["-tags", module.tags]
-    command += ["-o", f"{out}/", *module.packages]
+        flags += ["-tags", module.tags]
+    commands = [["go", "build", *flags, "-o", f"{out}/", *module.packages]]
+    for name, package in module.tests.items():
+        # Upstream has vetted its own tests, for minutes.
+        commands.append(["go", "test", "-c", "-vet=off", *flags, "-o", str(out / name), package])
     log = cache / "built" / f"{module.name}.log"
-    with log.open("w") as output:
-        output.write(f"+ cd {module.folder} && {shlex.join(command)}\n")
-        output.flush()
-        status = _wait(module, command, _environment(module, arch, cache), output.fileno())
-    if status != 0:
-        tail = "\n".join(log.read_text(errors="replace").splitlines()[-5:])
-        raise BuildError(
-            f"{module.name} {module.version}: go build ended with {status}:\n{tail}\n"
-            f"  do: read {log}; modules come through GOPROXY, is it reachable?"
-        )
+    log.unlink(missing_ok=True)
+    for command in commands:
+        with log.open("a") as output:
+            output.write(f"+ cd {module.folder} && {shlex.join(command)}\n")
+            output.flush()
+            status = _wait(module, command, _environment(module, arch, cache), output.fileno())
+        if status != 0:
+            tail = "\n".join(log.read_text(errors="replace").splitlines()[-5:])
+            raise BuildError(
+                f"{module.name} {module.version}: go {command[1]} ended with {status}:\n{tail}\n"
+                f"  do: read {log}; modules come through GOPROXY, is it reachable?"
+            )
 
 
 def _wait(module: Module, command: list[str], environment: dict[str, str], output: int) -> int:

@@ -35,7 +35,7 @@ def build_modules(shop: Workshop) -> None:
     modules = {
         (artefact.module.name, artefact.module.version): artefact.module
         for artefact in shop.lock.artefacts
-        if shop.origins[artefact.name] == "built"
+        if artefact.module and shop.origins[artefact.name] == "built"
     }
     for module in sorted(modules.values(), key=lambda m: -m.cold_s):
         build.build(module, shop.lock.arch, shop.cache)
@@ -150,23 +150,24 @@ def _binaries(module: Module, shop: Workshop) -> Mapping[str, Path]:
 def _write_image(shop: Workshop, image: Image, layout: Path) -> None:
     base = [layers.layer(image.base, shop.lock.arch, shop.cache)] if image.base else []
     top = layout.with_suffix(".tar")
-    built = _binaries(image.module, shop)
-    oci.write_layer(
-        top,
-        {
-            path: source
-            for name, place in {image.binary: image.path, **image.more}.items()
-            for path, source in _files(place, built[name])
-        },
-    )
+    if image.module:
+        built = _binaries(image.module, shop)
+        oci.write_layer(
+            top,
+            {
+                path: source
+                for name, place in {image.binary: image.path, **image.more}.items()
+                for path, source in _files(place, built[name])
+            },
+        )
     config = oci.Config(
         arch=shop.lock.arch,
-        entrypoint=(f"/{image.path}",),
+        entrypoint=(f"/{image.path}",) if image.path else (),
         command=image.command,
         user=image.user,
     )
-    oci.write_image(layout, config, (*base, top))
-    top.unlink()
+    oci.write_image(layout, config, (*base, *([top] if image.module else [])))
+    top.unlink(missing_ok=True)
 
 
 def _files(place: str, source: Path) -> Iterator[tuple[str, Path]]:

@@ -70,7 +70,9 @@ def rewrite(source: Path, target: Path, wanted: Layer) -> None:
             if folder in {"bin", "sbin", "usr/bin", "usr/sbin"}:
                 taken.add(program)
             tar.addfile(member, unpacked.extractfile(member) if member.isfile() else None)
-        links = {f"usr/sbin/{name}": to for name, to in wanted.links.items()}
+        links = {
+            name if "/" in name else f"usr/sbin/{name}": to for name, to in wanted.links.items()
+        }
         links |= {f"bin/{name}": "busybox" for name in wanted.busybox if name not in taken}
         for name, to in sorted(links.items()):
             info = tarfile.TarInfo(name)

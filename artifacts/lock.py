@@ -9,9 +9,10 @@ from pathlib import Path
 import yaml
 
 HERE = Path(__file__).parent
-# What some images are for alone, as words of `also`.
-_USERS = ("addon", "network")
 _ABOUT_THE_SET = ("fits", "takes", "sources")  # no versions of it
+_PARTS = ("addon", "network", "tests")  # what `also` asks for beside versions
+# What `also` has for files and images of upstream's own tests.
+TESTS = ("tests", "conformance")
 ARCHITECTURES = ("amd64", "arm64")
 
 
@@ -21,7 +22,7 @@ class LockError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
-    """One `go build`: all binaries that come from one Go module."""
+    """All binaries that come from one Go module."""
 
     name: str
     version: str
@@ -34,10 +35,11 @@ class Module:
     cold_s: int  # a build with empty caches, on 2 cores
     # Name -> folder below the module cache, beside the binaries.
     sources: Mapping[str, str] = field(default_factory=dict)
+    tests: Mapping[str, str] = field(default_factory=dict)  # binary -> package whose tests it runs
 
     @property
     def binaries(self) -> int:
-        return len(self.packages)
+        return len(self.packages) + len(self.tests)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,7 @@ class Layer:
 
     name: str
     packages: tuple[str, ...]
-    links: Mapping[str, str]  # /usr/sbin/<key> -> <value>
+    links: Mapping[str, str]  # a path, or a name in /usr/sbin -> where to
     busybox: tuple[str, ...]  # applets, linked in /bin
 
 
@@ -66,7 +68,7 @@ class Image:
     name: str
     version: str
     ref: str
-    module: Module
+    module: Module | None  # None: an image of packages alone, without binary and path
     binary: str
     path: str  # of the binary in the image, without leading slash
     more: Mapping[str, str]  # what it holds of the module besides: name -> path
@@ -100,25 +102,25 @@ def read(
 
     `also`: ("kubernetes", version) for a whole further set, ("etcd", version) and the like for
     another version of one component, ("network", name) and ("addon", name) for the images of a pod
-    network and of an add-on of the catalogue. Raises LockError.
+    network and of an add-on of the catalogue, TESTS. Raises LockError.
     """
     raw = _mapping(yaml.safe_load(path.read_text()), str(path))
     if arch not in ARCHITECTURES:
         raise LockError(f"architecture {arch}: must be one of {', '.join(ARCHITECTURES)}")
     chosen = kubernetes or _text(raw, "default")
     own = _versions(raw, chosen, str(path))
-    users = {f"{key}={name}" for key, name in also if key in _USERS}
-    _known(raw, users)
+    parts = {f"{key}={name}" for key, name in also if key in _PARTS}
+    _known(raw, parts)
     more = [
         _versions(raw, version, str(path))
         if key == "kubernetes"
         else _chosen(raw, own, key, version)
         for key, version in also
-        if key not in _USERS
+        if key not in _PARTS
     ]
     # The set itself last: the tools of this computer are taken of it.
     mine, *others = (
-        _Reader(raw=raw, versions=versions, arch=arch, users=frozenset(users))
+        _Reader(raw=raw, versions=versions, arch=arch, parts=frozenset(parts))
         for versions in (own, *more)
     )
     files = {file.url: file for file in mine.files()}
@@ -156,12 +158,13 @@ def _versions(raw: Mapping[str, object], kubernetes: str, where: str) -> dict[st
     return versions
 
 
-def _known(raw: Mapping[str, object], users: Iterable[str]) -> None:
+def _known(raw: Mapping[str, object], parts: Iterable[str]) -> None:
     listed = _section(raw, "images")
-    there = {"", *(_only(_section(listed, name)) for name in listed)}
-    for user in sorted({*users} - there):
-        own = ", ".join(sorted(there - {""})) or "none"
-        raise LockError(f"{user}: no image is its own; those that have some: {own}")
+    there = {_only(_section(listed, name)) for name in listed} | {"=".join(TESTS)}
+    for part in sorted({*parts} - there):
+        kind = part.partition("=")[0]
+        own = ", ".join(sorted(word for word in there if word.startswith(f"{kind}="))) or "none"
+        raise LockError(f"{part}: no image is its own; those that have some: {own}")
 
 
 def _only(entry: Mapping[str, object]) -> str:
@@ -182,18 +185,19 @@ class _Reader:
     raw: Mapping[str, object]
     versions: Mapping[str, str]
     arch: str
-    users: frozenset[str]  # whose own images are wanted too: "network=cilium"
+    parts: frozenset[str]  # whose own files and images are wanted too: "network=cilium"
 
     def files(self) -> Iterator[File]:
-        return (self.file(name) for name in _section(self.raw, "files"))
+        return (self.file(name, entry) for name, entry in self._listed("files"))
 
     def images(self) -> Iterator[Image]:
-        wanted = {"", *self.users}
-        listed = _section(self.raw, "images")
-        return (self.image(name) for name in listed if _only(_section(listed, name)) in wanted)
+        return (
+            self.image(name, entry)
+            for name, entry in self._listed("images")
+            if _only(entry) in {"", *self.parts}
+        )
 
-    def file(self, name: str) -> File:
-        entry = _section(_section(self.raw, "files"), name)
+    def file(self, name: str, entry: Mapping[str, object]) -> File:
         version, recipe = self._version(entry), _section(entry, "build")
         members = _texts(recipe, "archive")
         return File(
@@ -206,27 +210,30 @@ class _Reader:
             binary=_text(recipe, "binary", ""),
         )
 
-    def image(self, name: str) -> Image:
-        entry = _section(_section(self.raw, "images"), name)
+    def image(self, name: str, entry: Mapping[str, object]) -> Image:
         version, recipe = self._version(entry), _section(entry, "build")
-        module = _text(recipe, "module")
+        module = _text(recipe, "module", "")
         base = _text(recipe, "base", "")
         return Image(
             name=name,
             version=version,
             ref=self._fill(_text(entry, "ref"), version),
-            # agnhost has a version of its own, but comes out of the Kubernetes module.
-            module=self.module(module, self.versions.get(module, version)),
-            binary=_text(recipe, "binary"),
-            path=_text(recipe, "path"),
+            module=self.module(module, version) if module else None,
+            binary=_text(recipe, "binary", None if module else ""),
+            path=_text(recipe, "path", None if module else ""),
             more=_texts(recipe, "more"),
             base=self.layer(base) if base else None,
             command=_list(recipe, "command"),
             user=_text(recipe, "user", ""),
         )
 
-    def module(self, name: str, version: str) -> Module:
+    def module(self, name: str, of: str) -> Module:
+        """`of`: the version of the artefact, of which the module may have another one.
+
+        agnhost has a version of its own, but comes out of Kubernetes' modules.
+        """
         recipe = _section(_section(self.raw, "modules"), name)
+        version = self.versions.get(_text(recipe, "version", name), of)
         cold = recipe.get("cold")
         pinned = HERE / "build" / name / version
         return Module(
@@ -243,6 +250,7 @@ class _Reader:
                 name: self._fill(folder, version)
                 for name, folder in _texts(recipe, "sources").items()
             },
+            tests=_texts(recipe, "tests"),
             cold_s=cold if isinstance(cold, int) else 0,
         )
 
@@ -255,7 +263,15 @@ class _Reader:
             busybox=_list(entry, "busybox"),
         )
 
+    def _listed(self, kind: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+        """Files or images by name; those of upstream's tests last, for they replace others."""
+        tests = [_section(self.raw, "tests")] if "=".join(TESTS) in self.parts else []
+        for listed in (_section(place, kind) for place in (self.raw, *tests)):
+            yield from ((name, _section(listed, name)) for name in listed)
+
     def _version(self, entry: Mapping[str, object]) -> str:
+        if "tag" in entry:
+            return _text(entry, "tag")
         key = _text(entry, "version")
         if key not in self.versions:
             raise LockError(f"sets.{self.versions['kubernetes']}: has no version of {key}")

@@ -111,7 +111,7 @@ def _component(
     kind: str, made: File | Image, purl: str, sums: Sums, known: Mapping[str, str]
 ) -> dict[str, object]:
     origin = sums.origin.get(made.name)
-    licence = known.get(made.module.name)
+    licence = known.get(made.module.name) if made.module else None
     return {
         "type": kind,
         "bom-ref": purl,

@@ -56,17 +56,17 @@ def agreed(engine: Engine) -> Report | None:
         print("nothing to do: no resource changes, and no update is run (YES=1 runs it)")
         return None
     print(f"steps: {shown.counts}; make preview STACK={engine.stack} lists them\n")
-    if not _yes(f"Apply this to stack {engine.stack}?"):
+    if not yes(f"Apply this to stack {engine.stack}?"):
         raise StackError(_UNCHANGED)
     return shown
 
 
 def wants_copy() -> bool:
     """Whether a copy of the state is sealed first; asked where there is a key to seal it with."""
-    return bool(os.environ.get(sealed_state.KEY)) and _yes("Seal a copy of its state first?")
+    return bool(os.environ.get(sealed_state.KEY)) and yes("Seal a copy of its state first?")
 
 
-def _yes(question: str) -> bool:
+def yes(question: str) -> bool:
     """Raises StackError on Ctrl-C and where the input ends."""
     try:
         return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}

@@ -62,6 +62,17 @@ def test_the_key_follows_the_sources_and_the_flags(module: Module) -> None:
     assert build.key(module) != before
 
 
+def test_tests_of_a_package_become_a_program_of_their_name(module: Module, tmp_path: Path) -> None:
+    text = 'package main\n\nimport "testing"\n\nfunc TestVersion(*testing.T) { print(version) }\n'
+    (module.folder / "main_test.go").write_text(text)
+    tested = dataclasses.replace(module, tests={"greeter.test": "kube-ha.local/greeter"})
+    assert build.key(tested) != build.key(module)
+    made = build.build(tested, build.host_arch(), tmp_path / "cache")
+    assert list(made) == ["greeter.test", "greeterd"]
+    said = subprocess.run([made["greeter.test"]], capture_output=True, check=True, timeout=10)
+    assert said.stderr == b"v1.2.3"
+
+
 def test_a_failed_build_shows_the_compilers_words_and_leaves_nothing(
     module: Module, tmp_path: Path
 ) -> None:

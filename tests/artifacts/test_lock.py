@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from artifacts.lock import ARCHITECTURES, HERE, LockError, read
+from artifacts.lock import ARCHITECTURES, HERE, TESTS, Image, LockError, read
 from stacks.networks import registry as networks
 
 NETWORKS = [
@@ -16,6 +16,7 @@ NETWORKS = [
     for name, network in networks.NETWORKS.items()
     if network.IMAGES and name != "flannel"
 ]
+MORE = [*NETWORKS, TESTS]  # what is in no bundle unless it is asked for
 SETS = sorted(yaml.safe_load((HERE / "lock.yaml").read_text())["sets"])
 
 
@@ -30,22 +31,24 @@ def edited(folder: Path, old: str, new: str) -> Path:
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("kubernetes", SETS)
 def test_every_template_is_filled_in(kubernetes: str, arch: str) -> None:
-    lock = read(kubernetes, arch, also=NETWORKS)
+    lock = read(kubernetes, arch, also=MORE)
     urls = [url for file in lock.files for url in (file.url, file.published)]
     texts = [*urls, *(image.ref for image in lock.images)]
-    texts += [artefact.module.ldflags for artefact in lock.artefacts]
+    texts += [artefact.module.ldflags for artefact in lock.artefacts if artefact.module]
     texts += [path for file in lock.files for path in file.members.values()]
     assert not [text for text in texts if re.search(r"[{}]", text)]
     assert all(url.startswith("https://") for url in urls)
     assert {file.name for file in lock.files} == {
-        "kubelet", "kubeadm", "kubectl", "etcd", "containerd", "runc", "cni-plugins",
+        "kubelet", "kubeadm", "kubectl", "etcd", "containerd", "runc", "cni-plugins", "kubernetes-tests",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("kubernetes", SETS)
 def test_every_build_is_pinned_to_the_version_of_the_set(kubernetes: str) -> None:
-    for artefact in read(kubernetes, "amd64", also=NETWORKS).artefacts:
+    for artefact in read(kubernetes, "amd64", also=MORE).artefacts:
         module = artefact.module
+        if module is None:
+            continue  # of packages alone
         assert (module.folder / "go.mod").is_file(), module.folder
         if module.folder.name == module.name:
             continue  # a program of this repository, without dependencies
@@ -56,15 +59,20 @@ def test_every_build_is_pinned_to_the_version_of_the_set(kubernetes: str) -> Non
 
 @pytest.mark.parametrize("kubernetes", SETS)
 def test_every_artefact_comes_out_of_its_build(kubernetes: str) -> None:
-    lock = read(kubernetes, "amd64", also=NETWORKS)
+    lock = read(kubernetes, "amd64", also=MORE)
     for artefact in lock.artefacts:
         module = artefact.module
+        if module is None:
+            assert isinstance(artefact, Image)
+            assert artefact.base, artefact.name
+            assert artefact.command, artefact.name
+            continue
         last = [
             p.removesuffix("/v3").removesuffix("/.").rpartition("/")[2] for p in module.packages
         ]
         made = {module.rename.get(name, name) for name in last if name != "."}
         made |= {module.rename.get(module.name, module.name)} if "." in last else set()
-        made |= {*module.sources}
+        made |= {*module.sources, *module.tests}
         wanted = {artefact.binary} if artefact.binary else set(getattr(artefact, "members", ()))
         wanted |= {*getattr(artefact, "more", ())}
         assert wanted <= made, artefact.name
@@ -141,7 +149,7 @@ def test_images_of_another_network_are_there_only_where_it_is_wanted() -> None:
         (("etcd", "3.4.1"), r"choices\.etcd: has no 3\.4\.1; there are 3\.6\.15, 3\.5\.35"),
         (
             ("network", "nobody"),
-            r"network=nobody: no image is its own; those that have some: addon=local-path, addon=metrics-server, network=cilium",
+            r"network=nobody: no image is its own; those that have some: network=cilium",
         ),
         (("runc", "1.0.0"), r"choices\.runc: has no 1\.0\.0; there are none"),
         (
@@ -155,3 +163,20 @@ def test_what_the_lock_does_not_have_cannot_be_wanted_beside(
 ) -> None:
     with pytest.raises(LockError, match=text):
         read(None, "amd64", also=[also])
+
+
+def test_upstreams_tests_are_in_no_bundle_that_was_not_made_for_them() -> None:
+    usual, asked = read(None, "amd64"), read(None, "amd64", also=[TESTS])
+    assert {file.url for file in asked.files} > {file.url for file in usual.files}
+    assert {image.ref for image in asked.images} > {image.ref for image in usual.images}
+    assert "kubernetes-tests" not in {a.module.name for a in usual.artefacts if a.module}
+
+
+def test_images_of_upstreams_tests_replace_those_of_the_same_reference() -> None:
+    (usual,) = [image for image in read(None, "amd64").images if image.name == "agnhost"]
+    (asked,) = [
+        image for image in read(None, "amd64", also=[TESTS]).images if image.ref == usual.ref
+    ]
+    assert asked.base is not None
+    assert usual.base is not None
+    assert "curl" in {*asked.base.packages} - {*usual.base.packages}

@@ -51,6 +51,11 @@ def test_every_section_has_targets_and_none_stands_before_the_first() -> None:
         (["kubeconfig", "STACK=prod"], "operations.kubeconfig prod"),
         (["kubeconfig", "MERGE=1"], "operations.kubeconfig dev --merge"),
         (["up", "VERBOSE=1"], "operations.up dev --verbose"),
+        (
+            ["conformance", "STACK=prod", r"FOCUS=\[sig-network\] it's", "PROCS=2", "YES=1"],
+            r"operations.conformance prod --focus '\[sig-network\] it'\''s'" ' --at-once "2" --yes',
+        ),
+        (["conformance", "POLICIES=1"], "operations.conformance dev --policies"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -1,4 +1,4 @@
-"""Other versions than those of set-up: the bundle that holds them, and what runs on the machines of a stack."""
+"""What the bundle of set-up does not hold: the bundle that does, and what runs on the machines of a stack."""
 
 from __future__ import annotations
 
@@ -45,13 +45,19 @@ _ADDONS = Bundle(
     also=("addon=local-path", "addon=metrics-server"),
     link=".local/bundle-addons",
 )
+# With the network too: one story needs both, and each bundle is another gigabyte.
+_TESTS = Bundle(
+    call="with_upstreams_tests(",
+    also=("network=cilium", "tests=conformance"),
+    link=".local/bundle-conformance",
+)
 _COLD_S = 3600
 
 
 def needed_by(story: Path) -> set[Bundle]:
     """What the file of a story asks for, beside the bundle of set-up."""
     text = story.read_text()
-    return {bundle for bundle in (_OLDER, _NETWORKS, _ADDONS) if bundle.call in text}
+    return {bundle for bundle in (_OLDER, _NETWORKS, _ADDONS, _TESTS) if bundle.call in text}
 
 
 def is_made(wanted: Bundle) -> bool:
@@ -87,6 +93,11 @@ def with_network(config: Config, subnet: str, plugin: str) -> Config:
 def with_addons(config: Config, subnet: str) -> Config:
     """The config with a mirror that has the images of the catalogue too."""
     return _by(_ADDONS, config, subnet)
+
+
+def with_upstreams_tests(config: Config, subnet: str) -> Config:
+    """The config with a mirror that has the images of upstream's tests, and those of every pod network."""
+    return _by(_TESTS, config, subnet)
 
 
 def _by(wanted: Bundle, config: Config, subnet: str) -> Config:
