@@ -76,6 +76,9 @@ verify: engine ## the acceptance check on the cluster of STACK (dev)
 cis: engine ## the CIS benchmark's controls on the machines of STACK (dev); FORMAT=json; changes nothing
 	@bash ci/ssh-key.sh $(PY) -m operations.cis $(S) $(if $(FORMAT),--format "$(FORMAT)")
 
+report: engine ## one archive of what a supporter of STACK (dev) needs, in .local/reports, without its secrets; sealed with KUBE_HA_STATE_KEY where that is set; OPEN=file opens one; changes nothing
+	@bash ci/ssh-key.sh $(PY) -m operations.report $(S) $(if $(OPEN),--open "$(OPEN)")
+
 tunnel: python ## hold the tunnel to the bastion of STACK, for machines of clouds with access: tunnel; until Ctrl-C
 	@$(PY) -m operations.tunnel $(S)
 
