@@ -5,6 +5,8 @@ S = $(or $(STACK),dev)
 .PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*\#\# .*/\1/p' Makefile)
 # The text of a variable as one word of a shell, and a name in small letters.
 quoted = '$(subst ','\'',$(value $(1)))'
+# Said behind make: every shell has a USER of its own in the environment.
+said = $(filter command line,$(origin $(1)))
 lower = $(shell echo $(1) | tr A-Z a-z)
 
 ##@ Begin
@@ -51,8 +53,8 @@ up: engine ## show the plan of STACK (dev), ask, apply it; YES=1 asks nothing; A
 outputs: engine ## kubeconfig and inventory of STACK (dev) as files in .local/outputs
 	@$(PY) -m operations.outputs $(S)
 
-kubeconfig: engine ## the administrator's kubeconfig of STACK (dev) as a file, and the line that makes kubectl use it; MERGE=1: into ~/.kube/config too
-	@$(PY) -m operations.kubeconfig $(S) $(if $(MERGE),--merge)
+kubeconfig: engine ## the administrator's kubeconfig of STACK (dev) as a file, and the line that makes kubectl use it; MERGE=1: into ~/.kube/config too; USER=name GROUPS="dev ops" HOURS=12: a person's, with a certificate that ends; OIDC=1: for people of an identity provider, SCOPES="groups"
+	@bash ci/ssh-key.sh $(PY) -m operations.kubeconfig $(S) $(foreach name,USER GROUPS HOURS OIDC SCOPES,$(if $(call said,$(name)),--$(call lower,$(name)) $(call quoted,$(name)))) $(if $(MERGE),--merge)
 
 ##@ Look at a cluster; nothing is changed
 
@@ -73,6 +75,9 @@ verify: engine ## the acceptance check on the cluster of STACK (dev)
 
 cis: engine ## the CIS benchmark's controls on the machines of STACK (dev); FORMAT=json; changes nothing
 	@bash ci/ssh-key.sh $(PY) -m operations.cis $(S) $(if $(FORMAT),--format "$(FORMAT)")
+
+report: engine ## one archive of what a supporter of STACK (dev) needs, in .local/reports, without its secrets; sealed with KUBE_HA_STATE_KEY where that is set; OPEN=file opens one; changes nothing
+	@bash ci/ssh-key.sh $(PY) -m operations.report $(S) $(if $(OPEN),--open "$(OPEN)")
 
 tunnel: python ## hold the tunnel to the bastion of STACK, for machines of clouds with access: tunnel; until Ctrl-C
 	@$(PY) -m operations.tunnel $(S)

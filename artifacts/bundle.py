@@ -182,8 +182,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         default=[],
         metavar="NAME=V",
         help="beside it: kubernetes=V, a whole further set; etcd=V or containerd=V, another one; "
-        "network=NAME, the images of a pod network that is not the default; addon=NAME, of an add-on "
-        "of the catalogue; tests=conformance, programs and images of upstream's own tests",
+        "network=NAME, the images of a pod network that is not the default; addon=NAME, of an "
+        "add-on of the catalogue; tests=conformance, programs and images of upstream's own tests",
     )
     parser.add_argument("--arch", choices=ARCHITECTURES, default=build.host_arch())
     parser.add_argument("--out", type=Path, help="put the bundle there, not into the cache")

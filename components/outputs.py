@@ -13,7 +13,7 @@ from components.cluster import Cluster, ClusterArgs
 from components.machines.api_door import ApiDoor
 from components.pki.authority import Pki
 from stacks.cluster import rotation
-from stacks.cluster.certificates import ETCD_DOOR
+from stacks.cluster.certificates import ETCD_DOOR, administrator
 from stacks.cluster.plan import Plan
 from stacks.config.network import CHECK_TIMEOUT_S, CHECKS_TO_FALL
 from stacks.config.ports import API_PORT, ETCD_CLIENT_PORT
@@ -144,7 +144,7 @@ def _etcd_client(pki: Pki, plan: Plan) -> Output[dict[str, str]]:
 def kubeconfig_of(args: ClusterArgs) -> Output[str]:
     """An administrator's, with a context for each way to the API; secret."""
     pki, plan = args.pki, args.plan
-    admin = pki.leafs["admin"]
+    admin = pki.leafs[administrator(plan).name]
     known = Output.all(ca=pki.bundle("kubernetes"), cert=admin.cert, key=admin.key)
     return Output.secret(
         known.apply(lambda pem: kubeconfig.admin(plan, pem["ca"], pem["cert"], pem["key"]))

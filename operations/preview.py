@@ -90,6 +90,15 @@ def plan(engine: Engine) -> str:
     return told.terminal
 
 
+def document(engine: Engine) -> str:
+    """The same as JSON (docs/plan.schema.json); of a refused config its problems."""
+    file, applied = f"Pulumi.{engine.stack}.yaml", _applied(engine)
+    if applied is None:
+        return _plan("--format", "json", file)[1]
+    with _kept(applied, engine.stack) as before:
+        return _plan("--format", "json", file, "--previous", str(before))[1]
+
+
 def _applied(engine: Engine) -> str | None:
     """What the stack remembers of its last success. Raises StackError."""
     applied = engine.outputs().get("applied")

@@ -20,7 +20,7 @@ from typing import Self, TextIO
 from operations.engine.engine import Engine
 from operations.engine.progress import Progress
 
-_LOGS = Path(".local/log")
+LOGS = Path(".local/log")
 _EVERY_S = 0.5  # how often the log of events is looked at
 _LAST = 60  # lines of an engine that ended before it had anything to sum up
 _HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -38,8 +38,8 @@ def run(
 
     `extra`: of its environment. Raises StackError when there is no engine here.
     """
-    _LOGS.mkdir(parents=True, exist_ok=True)
-    kept = _LOGS / f"up-{engine.stack}.log"
+    LOGS.mkdir(parents=True, exist_ok=True)
+    kept = LOGS / f"up-{engine.stack}.log"
     kept.unlink(missing_ok=True)  # an update of this stack that runs keeps its own
     terminal = _Terminal()
     with (

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from operations.engine import stack
 from operations.engine.engine import StackError
+from operations.engine.stack import Stack
 from operations.observe import differences, pending, probe
 from operations.observe.differences import Report
 from operations.observe.probe import Findings
@@ -29,7 +30,11 @@ class Look:
 
 def take(name: str) -> Look:
     """Ask every machine of a stack. Raises StackError."""
-    found = stack.read(name, applied=False, whole=False)
+    return of(name, stack.read(name, applied=False, whole=False))
+
+
+def of(name: str, found: Stack) -> Look:
+    """The same of a stack that was read."""
     findings, now = probe.ask(found), datetime.now(UTC)
     return Look(
         stack=name,

@@ -21,6 +21,7 @@ INGRESS = "ingress"  # name of the leaf for the hosts of the ingress tier
 KUBERNETES_PKI = "/etc/kubernetes/pki"
 ETCD_PKI = "/etc/kube-ha/etcd"
 ADMINS = "kubeadm:cluster-admins"  # bound to cluster-admin by kubeadm init
+_OWN_ADMINS = "kube-ha:admins"  # with a generation behind it (render/administrators.py)
 APPROVER = "kube-ha:approver"  # may approve what kubelets ask for (render/approver.py)
 APPROVER_FILE = "/etc/kube-ha/approver"  # without .crt and .key; approver-unit.sh knows it
 LOAD_BALANCERS = "kube-ha:load-balancers"  # may read which of them hold the VIP, nothing else
@@ -48,10 +49,23 @@ def table(plan: Plan) -> tuple[Leaf, ...]:
     """Every leaf, node by node in plan order, those of the cluster last."""
     return (
         *(leaf for node in plan.nodes for leaf in of_node(plan, node)),
-        _leaf("admin", None, "kubernetes", None, "kubernetes-admin", _CLIENT, organization=ADMINS),
+        administrator(plan),
         *([ETCD_DOOR] if plan.spec.front_doors.etcd else []),
         *_ingress(plan),
     )
+
+
+def administrator(plan: Plan) -> Leaf:
+    """Of the output kubeconfig: another generation is another leaf, with a key of its own."""
+    number = plan.spec.pki.admin_generation
+    name, group = f"admin-{number}" if number else "admin", administrators(plan)
+    return _leaf(name, None, "kubernetes", None, "kubernetes-admin", _CLIENT, organization=group)
+
+
+def administrators(plan: Plan) -> str:
+    """The group of the output kubeconfig, which may do everything."""
+    number = plan.spec.pki.admin_generation
+    return f"{_OWN_ADMINS}-{number}" if number else ADMINS
 
 
 def _ingress(plan: Plan) -> Iterator[Leaf]:

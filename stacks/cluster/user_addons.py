@@ -73,7 +73,8 @@ def as_memory(addons: Iterable[Addon]) -> dict[str, object]:
 
 def own(spec: Spec) -> tuple[str, ...]:
     """Names of the product's own add-ons: a resource of the stack is called after each."""
-    return (*_OWN, *networks.of(spec).ADDONS)
+    more = ("admin-generation",) if spec.pki.admin_generation else ()
+    return (*_OWN, *more, *networks.of(spec).ADDONS)
 
 
 def read(wanted: Wanted, root: Path = HERE) -> tuple[Addon, ...]:

@@ -54,6 +54,12 @@ class PkiSpec(Section):
         2160,
         description="an update that runs within this time before the end renews the certificate",
     )
+    admin_generation: Annotated[int, Field(ge=1, le=1000)] | None = Field(
+        None,
+        description="the output kubeconfig is in a group of this number, the only one that may do "
+        "everything; raise it and every kubeconfig of before may do nothing. It only rises. "
+        "Default: kubeadm's group, which a rotation of the CA ends",
+    )
     rotation: PkiRotationSpec = Field(
         PkiRotationSpec(), description="CAs and signing keys that are replaced, step by step"
     )

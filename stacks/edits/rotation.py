@@ -27,7 +27,20 @@ def refusals(before: Memory, plan: Plan) -> list[Refusal]:
         text = _refused(subject, was, now)
         if text:
             out.append(Refusal("rotation", subject, PATHS[subject], text))
-    return out
+    return [*out, *_of_administrators(before, plan)]
+
+
+def _of_administrators(before: Memory, plan: Plan) -> list[Refusal]:
+    """A kubeconfig that was shut out would count again."""
+    was = before.plan.spec.pki.admin_generation if before.plan else None
+    now = plan.spec.pki.admin_generation
+    if was is None or (now is not None and now >= was):
+        return []
+    text = (
+        f"cannot go from {was} to {now or 'none'}: kubeconfigs of before would do everything "
+        f"again; set {was}, or {was + 1} to shut out the present one too"
+    )
+    return [Refusal("rotation", "administrators", "pki.adminGeneration", text)]
 
 
 def _refused(subject: Subject, was: RotationSpec, now: RotationSpec) -> str:

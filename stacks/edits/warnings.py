@@ -36,6 +36,13 @@ def of(before: Memory | None, plan: Plan) -> Iterator[Problem]:
             "they break it nothing takes their place when they end; write it at warn first"
         )
         yield Problem("controlPlane.podSecurity.enforce", text)
+    if then.pki.admin_generation is None and now.pki.admin_generation is not None:
+        text = (
+            "is new on a living cluster: the kubeconfig of before is in kubeadm's own group and "
+            "does everything until it ends, or pki.rotation.kubernetes has dropped its CA; each "
+            "raise from now on ends the one before"
+        )
+        yield Problem("pki.adminGeneration", text)
     yield from _unsaved(before, plan)
     yield from _disks(then, now)
 

@@ -280,6 +280,8 @@ def _marks(old: Node, node: Node) -> Iterator[Action]:
 _PODS = "its manifest changes: pods are replaced a few at a time"
 # Of those that are not pods.
 _OBJECTS = {
+    "admin-generation": "only the output kubeconfig of this generation may do everything: take it "
+    "again; nothing restarts",
     "admission-policies": "what kubelets and the pod network may write, nothing restarts",
     "lost-nodes": "what given up nodes write is refused as before, nothing restarts",
     "serving-certificates": "kubelets get certificates for these addresses, nothing restarts",

@@ -114,6 +114,8 @@ def _kubeconfigs(then: Plan, plan: Plan) -> Iterator[str]:
             yield "kubeconfigs from before step `trust` do not know the CA that signs from now on"
         elif now.step == "drop":
             yield "kubeconfigs from before step `issue` are refused from now on"
+    if then.spec.pki.admin_generation not in (None, plan.spec.pki.admin_generation):
+        yield "the stack's kubeconfig from before may do nothing from now on; take the output again"
 
 
 def _tokens(then: Plan, plan: Plan) -> Iterator[str]:

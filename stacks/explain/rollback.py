@@ -22,6 +22,8 @@ def roll_back(before: Memory | None, plan: Plan, found: Changes) -> tuple[str, .
     if before.plan is None:
         return tuple(out)
     out += [*_rotations(before.plan, plan), *_outside(before.plan, plan)]
+    if plan.spec.pki.admin_generation != before.plan.spec.pki.admin_generation:
+        out.append("pki.adminGeneration only rises")
     return tuple(out)
 
 

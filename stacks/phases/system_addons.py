@@ -7,7 +7,14 @@ from stacks.cluster.plan import Plan
 from stacks.documents.kubernetes_objects import rolling
 from stacks.networks import registry
 from stacks.networks.network import Wanted
-from stacks.render import admission_policies, approver, coredns, kube_proxy, lost_nodes
+from stacks.render import (
+    administrators,
+    admission_policies,
+    approver,
+    coredns,
+    kube_proxy,
+    lost_nodes,
+)
 
 # Add-ons that bound what a worker may do: they come before it does.
 GUARDS = ("admission-policies", "lost-nodes", "serving-certificates")
@@ -21,6 +28,8 @@ def addons(plan: Plan) -> dict[str, str]:
         "lost-nodes": lost_nodes.lost_nodes(plan),
         "serving-certificates": approver.manifest(plan),
     }
+    if plan.spec.pki.admin_generation:
+        manifests["admin-generation"] = administrators.administrators(plan)
     if not plan.spec.network.kube_proxy_replacement:
         manifests["kube-proxy"] = kube_proxy.kube_proxy(plan)
     wanted = Wanted(

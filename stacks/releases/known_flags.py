@@ -99,6 +99,16 @@ def wrong(kind: str, choices: Sequence[str], value: str) -> str:
     return form[1]
 
 
+_UNITS_S = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds(duration: str) -> float:
+    """Of a flag's value that `wrong` takes for a time, as '1h30m'."""
+    parts = re.findall(r"([0-9.]+)(ns|us|ms|s|m|h)", duration)
+    total = sum(float(number) * _UNITS_S[unit] for number, unit in parts)
+    return -total if duration.startswith("-") else total
+
+
 def port_range(text: str) -> range | None:
     """`first-last`, `first+more` or one port, as Kubernetes reads it; None for anything else."""
     found = re.fullmatch(r" *([0-9]{1,5})(?:([-+])([0-9]{1,5}))? *", text)

@@ -188,6 +188,10 @@ ROWS: dict[str, list[Row]] = {
         Row(edit={"pki.rotation.etcd": TRUST}, touched=MASTERS, named=GATE | {"rotation", "master-1-etcd"}),
         Row(edit={"pki.rotation.kubernetes": TRUST}, touched=ALL, named=GATE | {"rotation", "worker-1-node"}),
     ],
+    "shut out a kubeconfig of the administrator that leaked": [
+        Row(before={"pki.adminGeneration": 1}, edit={"pki.adminGeneration": 2}, touched=names(), named=GATE | {"addon-admin-generation", "pki-admin-2", "pki-admin-2-key"}),
+        Row(edit={"pki.adminGeneration": 1}, touched=names(), named=GATE | {"addon-admin-generation", "pki-admin-1"}),
+    ],
     "go to another Kubernetes version": [
         Row(before={"cluster.kubernetes": "1.35.4"}, edit={}, touched=ALL, named=GATE | {"master-1-node", "master-1-master", "worker-1-node", "addon-coredns", "addon-kube-proxy"}),
     ],

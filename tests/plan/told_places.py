@@ -72,7 +72,7 @@ _LEAFS = {
 }
 # Of no node: who holds a file of it is told with the outputs.
 _LEAFS_PLACED = ("etcd-keys", "master-keys")
-_OUTPUTS = ("admin", "etcd-client")
+_OUTPUTS = re.compile(r"admin(-\d+)?|etcd-client")
 _SECRETS = re.compile(r"(kubernetes-ca|etcd-ca|front-proxy-ca|service-account|seed)(-\d+)?(-key)?")
 
 
@@ -82,7 +82,9 @@ _AT_BIRTH = ("snapshot", "retire")
 
 def _is_of_no_node(rest: str) -> bool:
     leaf = rest.removeprefix("pki-").removesuffix("-key").removesuffix("-request")
-    return rest.startswith("pki-") and (bool(_SECRETS.fullmatch(leaf)) or leaf in _OUTPUTS)
+    return rest.startswith("pki-") and (
+        bool(_SECRETS.fullmatch(leaf)) or _OUTPUTS.fullmatch(leaf) is not None
+    )
 
 
 # Of a cloud, what is of no new machine: type, end of the name, and the group that the line names. The first that fits.
@@ -229,7 +231,7 @@ class Places:
             return self.of(self.changes[placed])
         if leaf == "ingress":
             return self._of_ingress()
-        if leaf in _OUTPUTS:
+        if _OUTPUTS.fullmatch(leaf):
             return "outputs", ""
         raise UnknownResourceError(f"leaf {leaf}")
 

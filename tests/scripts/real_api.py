@@ -54,6 +54,7 @@ class RealApi:
 
     folder: Path
     port: int = field(default_factory=lambda: _free_port())
+    flags: dict[str, str] = field(default_factory=dict)  # more of them
     _running: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self) -> None:
@@ -79,9 +80,9 @@ class RealApi:
             "token-auth-file": str(self.folder / "tokens.csv"),
             "authorization-mode": "Node,RBAC",
             "enable-admission-plugins": "NodeRestriction",
+            **self.flags,
         }
-        server = _of_image("kube-apiserver", self.folder)
-        self._run("api", [server, *(f"--{name}={value}" for name, value in flags.items())])
+        self.run("api", "kube-apiserver", flags)
         end = time.monotonic() + _READY_S
         while not self._ready():
             assert time.monotonic() < end, (self.folder / "api.log").read_text()[-1500:]
@@ -92,16 +93,32 @@ class RealApi:
             process.kill()
             process.wait()
 
-    def ask(self, token: str, method: str, path: str, body: object = None) -> Answer:
-        """A PATCH is a merge patch."""
+    def run(self, name: str, program: str, flags: dict[str, str]) -> None:
+        """One of Kubernetes' own programs, until `stop`; its log is NAME.log."""
+        words = [f"--{flag}={value}" for flag, value in flags.items()]
+        self._run(name, [_of_image(program, self.folder), *words])
+
+    def ask(
+        self,
+        token: str,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        certificate: tuple[Path, Path] | None = None,
+    ) -> Answer:
+        """A PATCH is a merge patch. With a client certificate and its key no token is shown."""
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         request = urllib.request.Request(
             f"https://127.0.0.1:{self.port}{path}",
             method=method,
             data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": f"Bearer {token}", "Content-Type": kind},
+            headers={"Content-Type": kind}
+            | ({} if certificate else {"Authorization": f"Bearer {token}"}),
         )
         context = ssl.create_default_context(cafile=self.folder / "apiserver.crt")
+        if certificate:
+            context.load_cert_chain(*certificate)
         try:
             with urllib.request.urlopen(request, timeout=20, context=context) as answer:  # noqa: S310
                 return Answer(answer.status, _parsed(answer.read()))

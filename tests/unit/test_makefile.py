@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from itertools import pairwise
@@ -15,7 +16,10 @@ TARGETS = re.findall(r"^([a-z0-9-]+):", TEXT, re.MULTILINE)
 
 
 def make(*words: str) -> str:
-    done = subprocess.run(["make", *words], cwd=ROOT, capture_output=True, text=True, check=True)
+    env = {**os.environ, "USER": "somebody"}  # as any shell has it
+    done = subprocess.run(
+        ["make", *words], cwd=ROOT, env=env, capture_output=True, text=True, check=True
+    )
     return done.stdout
 
 
@@ -50,6 +54,11 @@ def test_every_section_has_targets_and_none_stands_before_the_first() -> None:
         ),
         (["kubeconfig", "STACK=prod"], "operations.kubeconfig prod"),
         (["kubeconfig", "MERGE=1"], "operations.kubeconfig dev --merge"),
+        (
+            ["kubeconfig", "USER=jane", "GROUPS=dev ops", "HOURS=2"],
+            "operations.kubeconfig dev --user 'jane' --groups 'dev ops' --hours '2'",
+        ),
+        (["kubeconfig", "OIDC=1"], "operations.kubeconfig dev --oidc '1'"),
         (["up", "VERBOSE=1"], "operations.up dev --verbose"),
         (
             ["conformance", "STACK=prod", r"FOCUS=\[sig-network\] it's", "PROCS=2", "YES=1"],

@@ -54,6 +54,17 @@ def test_subject_signer_and_usages(
     assert leaf.node == (None if name == "admin" else "master-1")
 
 
+def test_the_administrator_of_a_generation_is_another_one_in_a_group_of_its_own() -> None:
+    found = {number: leafs({"pki.adminGeneration": number}) for number in (1, 2)}
+    for number, made in found.items():
+        leaf = made[f"admin-{number}"]
+        assert leaf.organizations == (f"kube-ha:admins-{number}",)
+        assert "admin" not in made
+    # What masters act by is not of a generation.
+    one = found[2]["master-1-apiserver-kubelet-client"]
+    assert one.organizations == ("kubeadm:cluster-admins",)
+
+
 def test_the_api_server_answers_to_every_name_clients_use() -> None:
     leaf = leafs(
         {

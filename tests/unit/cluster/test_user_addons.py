@@ -218,6 +218,7 @@ def test_the_example_can_be_applied() -> None:
 
 
 @pytest.mark.parametrize("network", ["flannel", "cilium", "none"])
-def test_the_products_own_names_are_those_it_has(network: str) -> None:
-    spec = load(lab({"network.plugin": network}))
+@pytest.mark.parametrize("pki", [{}, {"adminGeneration": 1}])
+def test_the_products_own_names_are_those_it_has(network: str, pki: dict[str, int]) -> None:
+    spec = load(lab({"network.plugin": network, "pki": pki}))
     assert set(user_addons.own(spec)) == set(system_addons.addons(plan(spec)))

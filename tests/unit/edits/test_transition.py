@@ -43,6 +43,8 @@ ALLOWED = [
     ({}, {"controlPlane.audit": {"maxAgeDays": 5}, "pki.leafValidityHours": 100, "pki.leafRenewalHours": 10}),
     ({}, {"cluster.endpoint": "api.example.com", "network.proxyMode": "iptables"}),
     ({}, {"converge": {"generation": 2}}),
+    ({}, {"pki.adminGeneration": 3}),
+    ({"pki.adminGeneration": 1}, {"pki.adminGeneration": 3}),
     (LAB_5, {}),
     (LAB_5, {"pools.master.count": 1}),
     ({}, {"pools.master.count": 1}),
@@ -74,6 +76,12 @@ REFUSED = [
     ({}, {"network.nodeCidrMask": 25}, [fixed("network.nodeCidrMask", "24", "25", "nodes have parts of cluster.podCidr of that size")]),
     ({}, {"controlPlane.encryptSecrets": False}, [fixed("controlPlane.encryptSecrets", "true", "false", "Secrets are in etcd in the form it chose")]),
     ({}, {"pki.caValidityHours": 10000}, [fixed("pki.caValidityHours", "87600", "10000", "another lifetime makes other CAs, which no member would trust")]),
+    ({"pki.adminGeneration": 2}, {"pki.adminGeneration": 1}, [
+        ("pki.adminGeneration", "cannot go from 2 to 1: kubeconfigs of before would do everything again; set 2, or 3 to shut out the present one too"),
+    ]),
+    ({"pki.adminGeneration": 2}, {}, [
+        ("pki.adminGeneration", "cannot go from 2 to none: kubeconfigs of before would do everything again; set 2, or 3 to shut out the present one too"),
+    ]),
     ({}, {"pools.master.count": 2, "pools.worker.count": 1}, [
         ("pools.master", "master-3 and worker-2 would leave together; put the lines of master-3 back and run up, then take them out and run up again; " + ALLOW.format("leave-together/master-3")),
     ]),
