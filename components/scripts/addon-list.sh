@@ -4,7 +4,7 @@
 # still to be deleted). Sourced by the phases manifests and nodes, and before it cluster-reader.sh. Whoever may write
 # such a ConfigMap could name any object: a line counts if each of its words has the form of what it stands for.
 ADDON_MANAGER=kube-ha-addons # owner of the fields that add-ons set
-ADDON_LABEL=kube-ha.io/addon
+ADDON_LABEL=kube-ha.io/addon # of these lists; an annotation of objects that say no more than their name
 GONE_S=90
 # Deleting one of these deletes what others keep in it, or what nobody can bring back: as addon_files.py has them.
 KEPT_KINDS=" CustomResourceDefinition.apiextensions.k8s.io Namespace PersistentVolume PersistentVolumeClaim"
@@ -89,8 +89,9 @@ drop_object() { # drop_object KIND NAMESPACE NAME
   fi
   # One that was never applied, or recreated by somebody else, is not ours to delete.
   if [[ -z $found ]] ||
-    ! jq -e --arg manager "$ADDON_MANAGER" \
-      'any(.metadata.managedFields[]?; .manager == $manager)' <<<"$found" >/dev/null; then
+    ! jq -e --arg manager "$ADDON_MANAGER" --arg mark "$ADDON_LABEL" \
+      'any(.metadata.managedFields[]?; .manager == $manager) or .metadata.annotations[$mark] != null' \
+      <<<"$found" >/dev/null; then
     return
   fi
   delete_seen "$1" "$found" || return 0 # by now it is another one, or gone

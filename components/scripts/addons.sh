@@ -9,9 +9,9 @@ compare() { # compare MANAGER MANIFESTS
   local answer status=0
   if [[ -z $2 ]]; then return; fi
   # What it compares is in files meanwhile: in memory, and no list of kinds is kept.
-  answer=$(TMPDIR=/dev/shm KUBECTL_EXTERNAL_DIFF="diff -U0 -N" timeout 60 kubectl --cache-dir /dev/null/none \
-    --kubeconfig /etc/kubernetes/admin.conf --request-timeout 30s diff --server-side --force-conflicts \
-    --field-manager "$1" -f - <<<"$2" 2>&1) || status=$?
+  answer=$(TMPDIR=/dev/shm KUBECTL_EXTERNAL_DIFF="diff -U0 -N" timeout 60 kubectl \
+    --kubeconfig /etc/kubernetes/admin.conf --cache-dir /dev/null/none --request-timeout 30s diff --server-side \
+    --force-conflicts --field-manager "$1" -f - <<<"$2" 2>&1) || status=$?
   # One hunk or more of each object that differs; of one that is not there nothing is before it.
   awk '/^diff / {name = $NF; sub(/.*\//, "", name); next}
     /^@@ / && name != "" {print ($2 == "-0,0" ? "missing" : "differs") "\t" name; name = ""}' <<<"$answer"

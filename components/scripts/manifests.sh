@@ -41,20 +41,19 @@ apply() {
   grep -E "$HOPELESS" <<<"$answer" >"$STATE/manifests.refused"
 }
 
-# An object that says no more than its name (a ServiceAccount) has no field that anybody owns, and whether it is the
-# add-on's could not be seen when it leaves.
+# An object that says no more than its name (a ServiceAccount) has no field that anybody owns, and API servers note no
+# owners of what is added to it later: whether it is the add-on's could not be seen when it leaves.
 mark_bare() {
   local file _ words=() found rows kind namespace name
   while read -r file _; do words+=(-f "$COPIES/$file"); done <<<"$FILES"
   found=$(kubectl_admin get --show-managed-fields -o json "${words[@]}") || return 1
-  rows=$(jq -r --arg manager "$ADDON_MANAGER" '(.items // [.])[]
-    | select(any(.metadata.managedFields[]?; .manager == $manager) | not)
+  rows=$(jq -r --arg manager "$ADDON_MANAGER" --arg mark "$ADDON_LABEL" --arg name "$NAME" '(.items // [.])[]
+    | select(any(.metadata.managedFields[]?; .manager == $manager) or .metadata.annotations[$mark] == $name | not)
     | (.apiVersion | if contains("/") then "." + split("/")[0] else "" end) as $group
     | "\(.kind)\($group) \(.metadata.namespace // "default") \(.metadata.name)"' <<<"$found")
   while read -r kind namespace name; do
     if [[ -z $kind ]]; then continue; fi
-    kubectl_admin -n "$namespace" annotate --overwrite --field-manager "$ADDON_MANAGER" -- "$kind" "$name" \
-      "$ADDON_LABEL=$NAME" >/dev/null || return 1
+    kubectl_admin -n "$namespace" annotate --overwrite -- "$kind" "$name" "$ADDON_LABEL=$NAME" >/dev/null || return 1
   done <<<"$rows"
 }
 
@@ -80,7 +79,7 @@ main() {
   if [[ -s $STATE/manifests.refused ]]; then
     die "add-on $NAME: the API refuses $(head -n 3 "$STATE/manifests.refused" | cut -c 1-300 | paste -sd';')"
   fi
-  wait_for 60 "objects of add-on $NAME that have an owner" mark_bare
+  wait_for 60 "objects of add-on $NAME with its mark" mark_bare
   drop_copies
   log "applied add-on $NAME"
   finish

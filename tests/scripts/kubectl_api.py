@@ -80,7 +80,6 @@ elif "annotate" in words:
     kind, name, said = words[words.index("--") + 1 :]
     one = objects[found(kind, name)]
     one["metadata"].setdefault("annotations", {{}}).update([said.split("=")])
-    one["metadata"].setdefault("managedFields", []).append({{"manager": option("--field-manager")}})
     write("objects.json", objects)
 elif "get" in words and "-f" in words:
     files = [words[i + 1] for i, word in enumerate(words) if word == "-f"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
 import ssl
@@ -15,7 +16,9 @@ from pathlib import Path
 
 import yaml
 
+from tests.e2e.harness.lab import ROOT
 from tests.scripts.real_etcd import programs
+from tests.scripts.shell import Shell
 
 _BUNDLE = Path(__file__).parents[2] / ".local/bundle"
 _READY_S = 90
@@ -97,6 +100,31 @@ class RealApi:
         """One of Kubernetes' own programs, until `stop`; its log is NAME.log."""
         words = [f"--{flag}={value}" for flag, value in flags.items()]
         self._run(name, [_of_image(program, self.folder), *words])
+
+    def kubeconfig(self) -> Path:
+        """Of `boss`, who may do everything."""
+        authority = base64.b64encode((self.folder / "apiserver.crt").read_bytes()).decode()
+        cluster = {
+            "server": f"https://127.0.0.1:{self.port}",
+            "certificate-authority-data": authority,
+        }
+        said = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "x", "cluster": cluster}],
+            "users": [{"name": "x", "user": {"token": "boss"}}],
+            "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+            "current-context": "x",
+        }
+        file = self.folder / "kubeconfig"
+        file.write_text(yaml.safe_dump(said))
+        return file
+
+    def master(self, shell: Shell) -> Shell:
+        """A master, whose kubectl is the real one; its scripts name admin.conf first of all."""
+        kubectl = f"{ROOT}/.local/bin/kubectl --kubeconfig {self.kubeconfig()}"
+        shell.stub("kubectl", f'shift 2; exec {kubectl} "$@"')
+        return shell
 
     def ask(
         self,

@@ -10,14 +10,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from operations.users import certificate, issue
 from operations.users.wanted import User
-from tests.e2e.harness.lab import ROOT
 from tests.scripts.real_api import Answer, RealApi
 from tests.scripts.shell import Shell
 from tests.unit.operations.test_users import Authority
@@ -44,10 +42,8 @@ def api(tmp_path_factory: pytest.TempPathFactory, ca: tuple[Authority, Path]) ->
     )
     try:
         server.start()
-        config = server.folder / "kubeconfig"
-        config.write_text(yaml.safe_dump(_kubeconfig(server)))
         flags = {
-            "kubeconfig": str(config),
+            "kubeconfig": str(server.kubeconfig()),
             "controllers": "certificatesigningrequest-signing-controller",
             "leader-elect": "false",
             "secure-port": "0",
@@ -72,27 +68,9 @@ def api(tmp_path_factory: pytest.TempPathFactory, ca: tuple[Authority, Path]) ->
         server.stop()
 
 
-def _kubeconfig(api: RealApi) -> dict[str, object]:
-    """As boss, who may do everything."""
-    authority = base64.b64encode((api.folder / "apiserver.crt").read_bytes()).decode()
-    cluster = {"server": f"https://127.0.0.1:{api.port}", "certificate-authority-data": authority}
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "x", "cluster": cluster}],
-        "users": [{"name": "x", "user": {"token": "boss"}}],
-        "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
-        "current-context": "x",
-    }
-
-
 @pytest.fixture
 def shell(tmp_path: Path, api: RealApi) -> Shell:
-    """A master, whose kubectl is the real one; lib.sh names admin.conf."""
-    made = Shell(tmp_path)
-    kubectl = ROOT / ".local/bin/kubectl"
-    made.stub("kubectl", f'shift 2; exec {kubectl} --kubeconfig {api.folder}/kubeconfig "$@"')
-    return made
+    return api.master(Shell(tmp_path))
 
 
 def asked(shell: Shell, user: User, *, fails: bool = False) -> tuple[str, str, ec.EllipticCurvePrivateKey]:  # fmt: skip

@@ -229,7 +229,7 @@ def test_what_somebody_else_made_under_that_name_is_not_deleted(
 def test_what_says_no_more_than_its_name_is_known_by_a_mark(shell: Shell, api: KubectlApi) -> None:
     """Nobody owns a field of a ServiceAccount: whose it is could not be seen when it leaves."""
     apply(shell, addon_of(shell, "toys", [SPACE, ACCOUNT, DEPLOYMENT]))
-    marked = {name for name, one in api.objects.items() if "annotations" in one["metadata"]}
+    marked = {name for name, one in api.objects.items() if "kube-ha.io/addon" in str(one)}
     assert "ServiceAccount toys account" in marked
     apply(shell, addon_of(shell, "toys", [SPACE]))
     sweep(shell, "toys")

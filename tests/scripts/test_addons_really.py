@@ -1,0 +1,82 @@
+"""Add-ons against a real API server: whose an object is when it leaves, and what differs from its manifest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.scripts.real_api import RealApi
+from tests.scripts.shell import Shell
+from tests.scripts.test_manifests import ACCOUNT, SPACE, addon_of, apply, sweep
+
+ROLE = (
+    "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
+    "metadata: {name: 'team:looks', namespace: toys}\n"
+    "rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]\n"
+)
+ACCOUNTS = "/api/v1/namespaces/toys/serviceaccounts"
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
+    server = RealApi(tmp_path_factory.mktemp("api"))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def master(tmp_path: Path, api: RealApi) -> Shell:
+    return api.master(Shell(tmp_path))
+
+
+def differing(master: Shell, configured: str) -> list[str]:
+    values = {"OWN": "", "CONFIGURED": configured}
+    out = master.run("main", phase="addons", values=values).splitlines()
+    assert out[-1] == "end"
+    assert not [line for line in out if line.startswith("trouble")]
+    return [line for line in out if "\t" in line]
+
+
+def test_an_object_that_says_no_more_than_its_name_goes_with_its_add_on(
+    master: Shell, api: RealApi
+) -> None:
+    apply(master, addon_of(master, "toys", [SPACE, ACCOUNT, ROLE]))
+    assert api.ask("boss", "GET", f"{ACCOUNTS}/account").taken
+    apply(master, addon_of(master, "toys", [SPACE]))
+    sweep(master, "toys")
+    assert api.ask("boss", "GET", f"{ACCOUNTS}/account").status == 404
+    assert api.ask("boss", "GET", "/api/v1/namespaces/toys").taken
+
+
+def test_one_that_somebody_else_has_made_again_stays(master: Shell, api: RealApi) -> None:
+    apply(master, addon_of(master, "toys", [SPACE, ACCOUNT]))
+    assert api.ask("boss", "DELETE", f"{ACCOUNTS}/account").taken
+    bare = {"metadata": {"name": "account"}}
+    assert api.ask("boss", "POST", ACCOUNTS, bare).taken
+    sweep(master)
+    assert api.ask("boss", "GET", f"{ACCOUNTS}/account").taken
+
+
+def test_what_is_gone_or_was_changed_is_named_and_nothing_is_changed_by_looking(
+    master: Shell, api: RealApi
+) -> None:
+    text = "---\n".join([SPACE, ROLE])
+    apply(master, addon_of(master, "toys", [SPACE, ROLE]))
+    assert differing(master, text) == []
+    role = "/apis/rbac.authorization.k8s.io/v1/namespaces/toys/roles/team:looks"
+    # What others add beside it is theirs.
+    assert api.ask("boss", "PATCH", role, {"metadata": {"labels": {"a": "b"}}}).taken
+    assert differing(master, text) == []
+    assert api.ask("boss", "PATCH", role, {"rules": []}).taken
+    named = "rbac.authorization.k8s.io.v1.Role.toys.team:looks"
+    assert differing(master, text) == [f"differs\t{named}"]
+    assert api.ask("boss", "DELETE", role).taken
+    assert differing(master, text) == [f"missing\t{named}"]
+    assert api.ask("boss", "GET", role).status == 404
+    assert json.dumps(api.ask("boss", "GET", "/api/v1/namespaces/toys").body).count("toys")
