@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 
 from stacks.catalogue.entry import Wanted
+from stacks.catalogue.pods import CONFINED, pod
 from stacks.config.problems import Problem
 from stacks.config.spec import AddonSpec, Spec
 from stacks.documents.kubernetes_objects import (
@@ -104,11 +105,7 @@ def _helper(image: str) -> Document:
                     "name": "helper-pod",
                     "image": image,
                     "resources": requests("10m", "16Mi"),
-                    "securityContext": {
-                        "allowPrivilegeEscalation": False,
-                        "capabilities": capabilities,
-                        "readOnlyRootFilesystem": True,
-                    },
+                    "securityContext": CONFINED | {"capabilities": capabilities},
                 }
             ],
         },
@@ -165,17 +162,11 @@ def _deployment(image: str, data: dict[str, str]) -> Document:
             "strategy": {"type": "Recreate"},
             "template": {
                 "metadata": {"labels": _LABELS, "annotations": config_annotation(data)},
-                "spec": {
-                    "securityContext": SECCOMP | {"runAsNonRoot": True, "runAsUser": 65534},
-                    "priorityClassName": "system-cluster-critical",
-                    "serviceAccountName": _NAME,
-                    "tolerations": [
-                        {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
-                    ],
-                    "nodeSelector": {"kubernetes.io/os": "linux"},
-                    "containers": [_container(image)],
-                    "volumes": [{"name": "config", "configMap": {"name": _CONFIG}}],
-                },
+                "spec": pod(
+                    _NAME,
+                    _container(image),
+                    {"name": "config", "configMap": {"name": _CONFIG}},
+                ),
             },
         },
     }
@@ -192,10 +183,6 @@ def _container(image: str) -> Document:
             {"name": "CONFIG_MOUNT_PATH", "value": "/etc/config/"},
         ],
         "resources": requests("10m", "32Mi"),
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        },
+        "securityContext": CONFINED,
         "volumeMounts": [mount("config", "/etc/config", read_only=True)],
     }

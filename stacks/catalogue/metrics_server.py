@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from stacks.catalogue.entry import Wanted
+from stacks.catalogue.pods import CONFINED, pod
 from stacks.config.problems import Problem
 from stacks.config.spec import AddonSpec, Spec
 from stacks.documents.kubernetes_objects import (
-    SECCOMP,
     Document,
     cluster_role,
     cluster_role_binding,
@@ -141,16 +141,8 @@ def _deployment(image: str, replicas: int) -> Document:
             "template": {
                 "metadata": {"labels": _LABELS},
                 "spec": {
-                    "securityContext": SECCOMP | {"runAsNonRoot": True, "runAsUser": 65534},
-                    "priorityClassName": "system-cluster-critical",
-                    "serviceAccountName": _NAME,
-                    "tolerations": [
-                        {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
-                    ],
-                    "nodeSelector": {"kubernetes.io/os": "linux"},
+                    **pod(_NAME, _container(image), {"name": "certificate", "emptyDir": {}}),
                     "affinity": _apart(),
-                    "containers": [_container(image)],
-                    "volumes": [{"name": "certificate", "emptyDir": {}}],
                 },
             },
         },
@@ -181,11 +173,7 @@ def _container(image: str) -> Document:
         # It is ready once it has asked the kubelets.
         "readinessProbe": _probe("/readyz"),
         "resources": requests("100m", "200Mi"),
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        },
+        "securityContext": CONFINED,
         "volumeMounts": [mount("certificate", "/tmp")],  # noqa: S108 - of the container
     }
 
