@@ -69,8 +69,13 @@ def ask(stack: Stack, masters: Sequence[Node]) -> tuple[tuple[Difference, ...], 
     asked = wanted(stack.plan)
     last = "no master told"
     for node in masters:
-        values = {**stack.identity(node), "OWN": asked.own, "CONFIGURED": asked.configured}
-        answer = client.run(stack.targets[node.name], "addons", values, limit_s=_LIMIT_S)
+        answer = client.run(
+            stack.targets[node.name],
+            "addons",
+            stack.identity(node),
+            limit_s=_LIMIT_S,
+            texts={"OWN": asked.own, "CONFIGURED": asked.configured},
+        )
         rows = [line.split("\t") for line in answer.text.splitlines()]
         if ["end"] in rows:
             trouble = [" ".join(row[1:]) for row in rows if row[0] == "trouble"]

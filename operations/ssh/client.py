@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import tempfile
 import time
@@ -87,9 +88,20 @@ def _key(path: str | None) -> str | None:
     return Path(path).expanduser().read_text() if path else None
 
 
-def run(target: Target, phase: str, values: Mapping[str, str], *, limit_s: int) -> Answer:
-    """Run a phase with these values; the scripts travel along, so none need to be there."""
-    text = "".join([script.render(values), scripts.whole(phase), "\nmain </dev/null\n"])
+def run(
+    target: Target,
+    phase: str,
+    values: Mapping[str, str],
+    *,
+    limit_s: int,
+    texts: Mapping[str, str] | None = None,
+) -> Answer:
+    """Run a phase with these values; the scripts travel along, so none need to be there.
+
+    `texts`: values that may be as long as they like.
+    """
+    long = "".join(f"{name}={shlex.quote(text)}\n" for name, text in (texts or {}).items())
+    text = "".join([script.render(values), long, scripts.whole(phase), "\nmain </dev/null\n"])
     return send(target, text, limit_s=limit_s)
 
 

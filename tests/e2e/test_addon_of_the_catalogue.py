@@ -76,7 +76,7 @@ def test_a_claim_that_names_no_class_gets_a_folder_of_its_pods_node(stack: Stack
     assert worker.run(written) == "kept\n"
     stack.kubectl("-n", "shop", "delete", "pvc", "data")
     wait_for("end of the folder", lambda: worker.run(f"ls {FOLDER}"), limit_s=120)
-    assert_up_changes_nothing(stack)
+    assert stack.up().changes == {}
 
 
 def test_drift_names_what_is_gone_and_what_was_changed(stack: Stack) -> None:
@@ -113,6 +113,7 @@ def _drift(stack: Stack) -> list[str]:
     """What `make drift` says of the cluster, and that it says no more."""
     command = [sys.executable, "-m", "operations.drift", stack.name, "--json"]
     done = subprocess.run(command, cwd=ROOT, env=stack.environment, capture_output=True, text=True, check=False)  # fmt: skip
+    assert done.stderr == ""
     told = json.loads(done.stdout)
     assert told["notes"] == []
     assert [name for name, node in told["nodes"].items() if node["differences"]] == []

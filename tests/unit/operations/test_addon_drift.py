@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from operations.engine.stack import Stack
 from operations.observe import addons
 from operations.observe.hints import RAISE
+from operations.ssh import client
+from operations.ssh.client import Answer, Hop, Target
 from stacks.cluster.plan import Plan
 from stacks.cluster.resolve import plan
 from stacks.load import load
@@ -59,3 +62,21 @@ def test_an_add_on_whose_file_is_not_here_is_named_and_the_others_are_compared(
     assert "metrics-server" in asked.configured
     assert "name: here" not in asked.configured
     assert "kind: Deployment" in asked.own
+
+
+def test_manifests_of_any_size_reach_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = []
+
+    def send(target: Target, text: str, *, limit_s: int) -> Answer:
+        del target, limit_s
+        sent.append(text)
+        return Answer(status=0, text="end", asked_at_s=0, took_s=0)
+
+    monkeypatch.setattr(client, "send", send)
+    made = plan(load(lab({"network.plugin": "cilium"})))
+    targets = {node.name: Target(hop=Hop(address=node.address, port=22, user="root", host_key=None, key=None)) for node in made.nodes}  # fmt: skip
+    stack = Stack(plan=made, targets=targets, cluster_id="a")
+    assert addons.ask(stack, made.masters) == ((), ())
+    (text,) = sent
+    assert addons.wanted(made).own in text.replace("'\"'\"'", "'")
+    assert len(text) > 20_000
