@@ -65,7 +65,11 @@ def test_the_key_follows_the_sources_and_the_flags(module: Module) -> None:
 def test_tests_of_a_package_become_a_program_of_their_name(module: Module, tmp_path: Path) -> None:
     text = 'package main\n\nimport "testing"\n\nfunc TestVersion(*testing.T) { print(version) }\n'
     (module.folder / "main_test.go").write_text(text)
-    tested = dataclasses.replace(module, tests={"greeter.test": "kube-ha.local/greeter"})
+    # The tested package is not `main` there.
+    flags = "-X kube-ha.local/greeter.version=v1.2.3"
+    tested = dataclasses.replace(
+        module, tests={"greeter.test": "kube-ha.local/greeter"}, ldflags=flags
+    )
     assert build.key(tested) != build.key(module)
     made = build.build(tested, build.host_arch(), tmp_path / "cache")
     assert list(made) == ["greeter.test", "greeterd"]
