@@ -17,7 +17,7 @@ from tests.e2e.harness.stack import Stack
 from tests.e2e.harness.waiting import wait_for
 
 NAME = "test-catalogue"
-SUBNET = "10.93.120.0/24"
+SUBNET = "10.93.122.0/24"
 ADDON = f"{NAME}-addon-metrics-server"
 AT_THE_END = {f"{NAME}-acceptance-attempt", f"{NAME}-nodes", f"{NAME}-gate"}
 ALL_OF_IT = {ADDON, f"{ADDON}-file-1"} | AT_THE_END
