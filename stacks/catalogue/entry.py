@@ -8,12 +8,13 @@ from typing import Protocol
 
 from stacks.config.problems import Problem
 from stacks.config.spec import AddonSpec, Spec
+from stacks.documents.kubernetes_objects import Document
 from stacks.releases.versions import Versions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a manifest is made of."""
+    """What objects are made of."""
 
     spec: Spec
     versions: Versions
@@ -33,5 +34,5 @@ class Entry(Protocol):
     def problems(self, spec: Spec) -> Iterable[Problem]:
         """Why it cannot do its work in a cluster of this config."""
 
-    def manifest(self, wanted: Wanted, said: AddonSpec) -> str:
-        """Its objects, as YAML documents; every one with a name that is its own."""
+    def objects(self, wanted: Wanted, said: AddonSpec) -> tuple[Document, ...]:
+        """All that it makes, in the order in which they are applied."""

@@ -50,14 +50,14 @@ def problems(spec: Spec) -> Iterable[Problem]:
     return ()
 
 
-def manifest(wanted: Wanted, said: AddonSpec) -> str:
+def objects(wanted: Wanted, said: AddonSpec) -> tuple[Document, ...]:
     """Account, rights, config, Deployment and StorageClass.
 
     One replica: it elects no leader. Without it volumes that exist are used as before.
     """
     image = f"docker.io/rancher/local-path-provisioner:v{wanted.versions.local_path}"
     data = _settings(said, image)
-    return documents(
+    return (
         service_account(_NAME, _NAMESPACE),
         *_rights(),
         config_map(_CONFIG, _NAMESPACE, data),

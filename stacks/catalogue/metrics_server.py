@@ -17,7 +17,6 @@ from stacks.documents.kubernetes_objects import (
     requests,
     service_account,
 )
-from stacks.documents.yaml_text import documents
 from stacks.releases.versions import Versions
 
 _NAMESPACE = "kube-system"
@@ -48,14 +47,14 @@ def problems(spec: Spec) -> Iterable[Problem]:
         )
 
 
-def manifest(wanted: Wanted, said: AddonSpec) -> str:
+def objects(wanted: Wanted, said: AddonSpec) -> tuple[Document, ...]:
     """Account, rights, Deployment, disruption budget, Service and the API that it answers.
 
     Two replicas where there are two control plane nodes: autoscalers ask it all the time.
     """
     del said
     image = f"registry.k8s.io/metrics-server/metrics-server:v{wanted.versions.metrics_server}"
-    return documents(
+    return (
         service_account(_NAME, _NAMESPACE),
         *_rights(),
         _deployment(image, min(2, wanted.masters)),

@@ -13,7 +13,7 @@ from stacks.cluster.user_addons import HERE, Addon, KubernetesObject
 from stacks.config import local_file
 from stacks.config.engine_yaml import NoYamlError
 from stacks.config.problems import Problem
-from stacks.config.spec import Spec
+from stacks.config.spec import AddonSpec, Spec
 
 # The widest of all names, those of roles: system:node@x. Nothing that would be more than a word.
 _WORD = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.:@/+-]*)?")
@@ -30,7 +30,8 @@ def said_problems(spec: Spec) -> list[Problem]:
         taken = chosen[name].SETTINGS if name in chosen else ()
         out += [
             Problem(f"{path}.{key}", f"has no meaning for {name}; leave it out")
-            for key in sorted(said.model_fields_set - {"manifests", *taken})
+            for key, field in sorted(AddonSpec.model_fields.items())
+            if key not in ("manifests", *taken) and getattr(said, key) != field.default
         ]
         if not said.manifests and name not in chosen:
             text = (

@@ -20,6 +20,7 @@ from stacks.catalogue.entry import Entry, Wanted
 from stacks.config import engine_yaml, local_file
 from stacks.config.engine_yaml import NoYamlError
 from stacks.config.spec import AddonSpec, Spec
+from stacks.documents import yaml_text
 from stacks.networks import registry as networks
 
 # Add-ons of the product's own in every cluster.
@@ -98,13 +99,14 @@ def _of_files(name: str, said: AddonSpec, root: Path) -> Addon:
 
 
 def _made(name: str, entry: Entry, wanted: Wanted, said: AddonSpec) -> Addon:
-    text = entry.manifest(wanted, said)
+    made = entry.objects(wanted, said)
+    text = yaml_text.documents(*made)
     return Addon(
         name=name,
         files=(
             (f"{name}@{entry.version(wanted.versions)}", hashlib.sha256(text.encode()).hexdigest()),
         ),
-        objects=tuple(identity(one) for one in documents(text)),
+        objects=tuple(identity(one) for one in made),
         text=text,
     )
 

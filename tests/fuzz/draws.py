@@ -229,6 +229,16 @@ def _manifests(dice: Dice, _: Draw) -> object:
     return list(listed[first : first + dice.between(1, 2)])
 
 
+def _addons(dice: Dice, by_type: Draw) -> object:
+    """Of the catalogue, too: names that mean something, with settings that are theirs."""
+    drawn = by_type(dice)
+    assert isinstance(drawn, dict)
+    if dice.chance(40):
+        said = {"default": dice.chance(50), "path": dice.one_of(("/var/volumes", "/srv/a/b.c"))}
+        drawn["local-path"] = {key: value for key, value in said.items() if dice.chance(50)}
+    return drawn | ({"metrics-server": {}} if dice.chance(30) else {})
+
+
 def _flags(dice: Dice, by_type: Draw) -> object:
     """Flags that there are most often, with texts of any kind."""
     named = by_type(dice)
@@ -264,6 +274,7 @@ _BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
     ("IngressSpec", "node_port"): _node_port,
     ("IngressSpec", "pools"): _one_pool,
     ("NodeSpec", "state"): _state,
+    ("Spec", "addons"): _addons,
     ("Spec", "allow"): _allow,
     ("VipSpec", "address"): _free_address,
     ("VipSpec", "subnet"): _subnet_of_all,
