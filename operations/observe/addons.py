@@ -13,7 +13,7 @@ from stacks.cluster.plan import Node, Plan
 from stacks.phases import system_addons
 
 _LIMIT_S = 150  # for a master to try all of them
-_HOW = {"differs": "was changed by hand", "missing": "is missing"}
+_HOW = {"differs": "differs from the plan", "missing": "is missing"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ _NAMESPACE = "kube-system"
 _NAME = "metrics-server"
 _GROUP = "metrics.k8s.io"
 _VERSION = "v1beta1"
-_PORT = 10250  # of its own pod; clouds let API servers reach this one wherever kubelets are
+_PORT = 10250  # of its pod, as upstream has it
 _LABELS = {"k8s-app": _NAME}
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -42,8 +42,8 @@ def problems(spec: Spec) -> Iterable[Problem]:
     if spec.kubelet.serving_certificates == "self-signed":
         yield Problem(
             f"addons.{_NAME}",
-            "asks kubelets, and trusts certificates of the cluster's CA alone; take it out, or "
-            "let kubelets have such: kubelet.servingCertificates",
+            "asks kubelets, and trusts certificates of the cluster's CA alone; take it out, or set "
+            "kubelet.servingCertificates to issued and then to verified, an update each",
         )
 
 

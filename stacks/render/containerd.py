@@ -103,7 +103,8 @@ def hosts(plan: Plan) -> dict[str, str]:
     mirrors = dict(plan.spec.runtime.registry_mirrors)
     if plan.mirror is not None:
         for host in catalogue.registries(plan.spec):
-            mirrors[host] = (plan.mirror.registry, *mirrors.get(host, ()))
+            # Once, where the user names it too: a table of TOML stands once.
+            mirrors[host] = tuple(dict.fromkeys([plan.mirror.registry, *mirrors.get(host, ())]))
     return own | {host: "\n".join(map(_mirror, urls)) for host, urls in sorted(mirrors.items())}
 
 

@@ -85,7 +85,7 @@ def test_drift_names_what_is_gone_and_what_was_changed(stack: Stack) -> None:
     more = json.dumps({"spec": {"replicas": 3}})
     stack.kubectl("-n", "kube-system", "patch", "deployment", "coredns", "-p", more)
     assert sorted(_drift(stack)) == [
-        "Deployment kube-system/coredns of add-on coredns was changed by hand",
+        "Deployment kube-system/coredns of add-on coredns differs from the plan",
         "Service kube-system/metrics-server of add-on metrics-server is missing",
     ]
     stack.edit("converge.generation", 2)

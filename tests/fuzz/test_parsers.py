@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from components.ssh import script
+from stacks.catalogue import registry as catalogue
 from stacks.cluster import artifacts
 from stacks.cluster.plan import Node, Plan
 from stacks.config.sizing import SMALLEST
@@ -316,8 +317,11 @@ def test_every_registry_has_its_own_mirrors_and_no_other(rendered: Rendered) -> 
             host, _, encoded = line.partition("\t")
             found[host] = tomllib.loads(base64.b64decode(encoded, validate=True).decode())
         assert len(found) == len(lines.splitlines())
-        mirrors, mirror = case.plan.spec.runtime.registry_mirrors, case.plan.mirror
+        mirrors, mirror = dict(case.plan.spec.runtime.registry_mirrors), case.plan.mirror
         own = registry.registries(case.plan.spec) if mirror else ()
+        for host in catalogue.registries(case.plan.spec) if mirror else ():
+            first = [mirror.registry] if mirror else []
+            mirrors[host] = tuple(dict.fromkeys([*first, *mirrors.get(host, ())]))
         assert found.keys() == mirrors.keys() | own
         for host, document in found.items():
             if host in mirrors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -200,4 +201,7 @@ def test_a_mirror_is_asked_first_for_what_is_of_a_registry_of_everybodys() -> No
     said |= {"runtime.registryMirrors": {"docker.io": ["http://10.0.0.9:5000"]}}
     both = containerd.hosts(plan(load(lab(said))))["docker.io"]
     assert both.index(mirror.registry) < both.index("http://10.0.0.9:5000")
+    said |= {"runtime.registryMirrors": {"docker.io": [mirror.registry]}}
+    once = tomllib.loads(containerd.hosts(plan(load(lab(said))))["docker.io"])
+    assert [*once["host"]] == [mirror.registry]
     assert "docker.io" not in containerd.hosts(plan(load(adopted({"addons": {"local-path": {}}}))))

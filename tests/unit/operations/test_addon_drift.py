@@ -30,12 +30,12 @@ def planned(folder: Path) -> Plan:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("differs\tapps.v1.Deployment.kube-system.coredns", ("coredns", "Deployment kube-system/coredns of add-on coredns was changed by hand")),
+        ("differs\tapps.v1.Deployment.kube-system.coredns", ("coredns", "Deployment kube-system/coredns of add-on coredns differs from the plan")),
         ("missing\tv1.Service.kube-system.kube-dns", ("coredns", "Service kube-system/kube-dns of add-on coredns is missing")),
         ("missing\trbac.authorization.k8s.io.v1.ClusterRole..system:coredns", ("coredns", "ClusterRole system:coredns of add-on coredns is missing")),
-        ("differs\tapiregistration.k8s.io.v1.APIService..v1beta1.metrics.k8s.io", ("metrics-server", "APIService v1beta1.metrics.k8s.io of add-on metrics-server was changed by hand")),
+        ("differs\tapiregistration.k8s.io.v1.APIService..v1beta1.metrics.k8s.io", ("metrics-server", "APIService v1beta1.metrics.k8s.io of add-on metrics-server differs from the plan")),
         ("missing\tv1.Namespace..team", ("team", "Namespace team of add-on team is missing")),
-        ("differs\tv1.ConfigMap.default.here", ("team", "ConfigMap here of add-on team was changed by hand")),
+        ("differs\tv1.ConfigMap.default.here", ("team", "ConfigMap here of add-on team differs from the plan")),
     ],
 )  # fmt: skip
 def test_each_object_is_known_by_what_kubectl_calls_it(
