@@ -85,6 +85,9 @@ tunnel: python ## hold the tunnel to the bastion of STACK, for machines of cloud
 api: engine ## hold a way to the API of STACK, for machines of clouds; the kubeconfig of `make outputs` goes by it; until Ctrl-C
 	@$(PY) -m operations.api $(S)
 
+dashboard: engine ## hold a way to the pages of add-on prometheus of STACK (dev): the cluster on one screen; PORT (9090); until Ctrl-C
+	@$(PY) -m operations.dashboard $(S) $(if $(PORT),--port "$(PORT)")
+
 ##@ Back up, restore, maintain
 
 backup: engine ## a verified snapshot of etcd of STACK (dev), brought to .local/backups, or TO=folder; SNAPSHOT=store:latest fetches one, LIST=1 lists

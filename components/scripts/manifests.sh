@@ -57,6 +57,35 @@ mark_bare() {
   done <<<"$rows"
 }
 
+# A Secret that says for whom (annotation kube-ha.io/basic-auth) and holds nothing yet gets a password that nobody has
+# seen, and what Prometheus' servers know it by (web.yaml: bcrypt, as crypt(3) of the C library makes it).
+ACCESS_MARK=kube-ha.io/basic-auth
+ACCESS_MANAGER=kube-ha-passwords
+make_passwords() {
+  local file _ words=() rows namespace name user password made salt
+  while read -r file _; do words+=(-f "$COPIES/$file"); done <<<"$FILES"
+  rows=$(kubectl_admin get -o json "${words[@]}" | jq -r --arg mark "$ACCESS_MARK" '(.items // [.])[]
+    | select(.kind == "Secret" and .metadata.annotations[$mark] != null and (.data.password // "") == "")
+    | "\(.metadata.namespace) \(.metadata.name) \(.metadata.annotations[$mark])"') || return 1
+  while read -r namespace name user; do
+    if [[ -z $namespace ]]; then continue; fi
+    password=$(openssl rand -hex 24)
+    salt=$(openssl rand -hex 11)
+    # By the environment: arguments of programs are everybody's to read.
+    # shellcheck disable=SC2016 # Perl's variables
+    made=$(PASSWORD=$password SALT=$salt perl -e 'print crypt($ENV{PASSWORD}, "\$2b\$10\$" . $ENV{SALT})')
+    [[ $made == '$2b$10$'* && ${#made} == 60 ]] || {
+      echo "no bcrypt by crypt(3) of perl"
+      return 1
+    }
+    # shellcheck disable=SC2016 # jq's variables
+    PASSWORD=$password MADE=$made jq -n --arg namespace "$namespace" --arg name "$name" --arg user "$user" \
+      '{apiVersion: "v1", kind: "Secret", metadata: {$name, $namespace}, stringData: {$user, password: env.PASSWORD,
+        "web.yaml": ({basic_auth_users: {($user): env.MADE}} | tojson)}}' |
+      kubectl_admin apply --server-side --force-conflicts --field-manager "$ACCESS_MANAGER" -f - >/dev/null || return 1
+  done <<<"$rows"
+}
+
 # Copies of what this add-on was before.
 drop_copies() {
   local copy
@@ -80,6 +109,7 @@ main() {
     die "add-on $NAME: the API refuses $(head -n 3 "$STATE/manifests.refused" | cut -c 1-300 | paste -sd';')"
   fi
   wait_for 60 "objects of add-on $NAME with its mark" mark_bare
+  wait_for 60 "passwords of add-on $NAME" make_passwords
   drop_copies
   log "applied add-on $NAME"
   finish

@@ -19,6 +19,8 @@
 #   SERVING_ISSUED, CLOUD_DOMAIN, PROVIDER_ID, ADDRESS: see identity.sh
 #   VIP                 address:port, where phase vip follows
 #   INGRESS             1: phase ingress follows
+#   METRICS             1: what add-on prometheus reads of the machine is written every minute, see metrics.sh
+#   METRICS_VIP         address of the virtual IP, where this machine may have it
 #   DISK_GIB            in a cloud: size of the disk at /var/lib/kube-ha, on which etcd is
 # Changes: the units containerd, kubelet and haproxy, the files named above, packages, /usr/local/lib/kube-ha.
 CERTS=/etc/containerd/certs.d
@@ -51,6 +53,8 @@ source "$here/admin.sh"
 source "$here/os.sh"
 # shellcheck source=doors.sh disable=SC2154
 source "$here/doors.sh"
+# shellcheck source=metrics.sh disable=SC2154
+source "$here/metrics.sh"
 
 artefact() { # artefact NAME: sets url and sum
   url="" sum=""
@@ -324,6 +328,7 @@ main() {
     prove_runtime
     put 644 "$STATE/applied" <<<"$APPLIED"
     etcd_client
+    measure
     kubelet
     if [[ $ROLES == *master* ]]; then bring_back; fi # with the containerd and kubelet of now
   fi

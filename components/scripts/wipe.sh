@@ -46,7 +46,7 @@ end_everything() (
     systemctl disable -q --now kube-ha-resume 2>/dev/null
   fi
   if lone_proxy; then systemctl disable -q --now haproxy 2>/dev/null; fi
-  for unit in kubelet kube-ha-backup.timer kube-ha-etcd-guard.timer etcd haproxy; do
+  for unit in kubelet kube-ha-{backup,etcd-guard,metrics}.timer etcd haproxy; do
     if [[ $unit == *etcd* || $unit == kube-ha-backup.timer ]] || in_kubernetes; then
       systemctl disable -q --now "$unit" 2>/dev/null
     fi
@@ -194,8 +194,8 @@ remove_files() (
   forget_vip
   forget_ingress
   rm -rf "$ROOT"/etc/{kubernetes,kube-ha} \
-    "$ROOT"/etc/systemd/system/{etcd,kube-ha-{backup,etcd-guard,resume,approver}}.service \
-    "$ROOT"/etc/systemd/system/kube-ha-{backup,etcd-guard}.timer "$ROOT"/etc/sysctl.d/90-kube-ha.conf \
+    "$ROOT"/etc/systemd/system/{etcd,kube-ha-{backup,etcd-guard,metrics,resume,approver}}.service \
+    "$ROOT"/etc/systemd/system/kube-ha-{backup,etcd-guard,metrics}.timer "$ROOT"/etc/sysctl.d/90-kube-ha.conf \
     "$ROOT"/etc/modules-load.d/kube-ha.conf "$ROOT"/usr/local/bin/{etcd,etcdctl,etcdutl}
   if [[ -f $STATE/etcd.account ]]; then userdel etcd; fi
   # last of all: by what is in it a run that was cut off continues

@@ -19,6 +19,8 @@ class Wanted:
     spec: Spec
     versions: Versions
     masters: int  # control plane nodes
+    etcd: int  # members of etcd on control plane nodes; 0 where it has machines of its own
+    keepalived: bool  # control plane nodes hold a virtual IP
 
 
 class Entry(Protocol):
@@ -27,6 +29,7 @@ class Entry(Protocol):
     ROLLOUTS: tuple[str, ...]  # that the gate waits for, as namespace/deployment/name
     SETTINGS: tuple[str, ...]  # keys that the config may say of it
     REGISTRIES: tuple[str, ...]  # of its images, beside runtime.OWN_REGISTRIES
+    READS_NODES: bool  # what nodes measure of themselves (components/scripts/metrics.sh)
 
     def version(self, versions: Versions) -> str:
         """Of the set, as artifacts/lock.yaml has it."""

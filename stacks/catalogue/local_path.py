@@ -37,6 +37,7 @@ _PATH = "/opt/local-path-provisioner"  # upstream's
 ROLLOUTS: tuple[str, ...] = (f"{_NAMESPACE}/deployment/{_NAME}",)
 SETTINGS: tuple[str, ...] = ("default", "path")
 REGISTRIES: tuple[str, ...] = ("docker.io",)
+READS_NODES: bool = False
 
 
 def version(versions: Versions) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from stacks.catalogue.entry import Wanted
-from stacks.catalogue.pods import CONFINED, pod
+from stacks.catalogue.pods import CONFINED, apart, pod
 from stacks.config.problems import Problem
 from stacks.config.spec import AddonSpec, Spec
 from stacks.documents.kubernetes_objects import (
@@ -30,6 +30,7 @@ _RBAC = "rbac.authorization.k8s.io"
 ROLLOUTS: tuple[str, ...] = (f"{_NAMESPACE}/deployment/{_NAME}",)
 SETTINGS: tuple[str, ...] = ()
 REGISTRIES: tuple[str, ...] = ()
+READS_NODES: bool = False
 
 
 def version(versions: Versions) -> str:
@@ -141,17 +142,11 @@ def _deployment(image: str, replicas: int) -> Document:
                 "metadata": {"labels": _LABELS},
                 "spec": {
                     **pod(_NAME, _container(image), {"name": "certificate", "emptyDir": {}}),
-                    "affinity": _apart(),
+                    "affinity": apart(_LABELS),
                 },
             },
         },
     }
-
-
-def _apart() -> Document:
-    term = {"labelSelector": {"matchLabels": _LABELS}, "topologyKey": "kubernetes.io/hostname"}
-    preferred = [{"weight": 100, "podAffinityTerm": term}]
-    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
 
 
 def _container(image: str) -> Document:

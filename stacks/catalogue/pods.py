@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from stacks.documents.kubernetes_objects import SECCOMP, Document
 
 # Of a container.
@@ -12,7 +14,7 @@ CONFINED: Document = {
 }
 
 
-def pod(account: str, container: Document, volume: Document) -> Document:
+def pod(account: str, container: Document, *volumes: Document) -> Document:
     """A pod's spec: of nobody, on any node of Linux, control plane nodes too."""
     return {
         "securityContext": SECCOMP | {"runAsNonRoot": True, "runAsUser": 65534},
@@ -21,5 +23,12 @@ def pod(account: str, container: Document, volume: Document) -> Document:
         "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}],
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "containers": [container],
-        "volumes": [volume],
+        "volumes": list(volumes),
     }
+
+
+def apart(labels: Mapping[str, str]) -> Document:
+    """An affinity: replicas on different nodes, where there are several."""
+    term = {"labelSelector": {"matchLabels": dict(labels)}, "topologyKey": "kubernetes.io/hostname"}
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}

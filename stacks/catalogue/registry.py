@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from stacks.catalogue import local_path, metrics_server
 from stacks.catalogue.entry import Entry
+from stacks.catalogue.prometheus import addon as prometheus
 from stacks.config.spec import Spec
 
 ENTRIES: dict[str, Entry] = {
     "local-path": local_path,
     "metrics-server": metrics_server,
+    "prometheus": prometheus,
 }
 
 

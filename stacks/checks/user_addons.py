@@ -29,7 +29,7 @@ def said_problems(spec: Spec) -> list[Problem]:
             out.append(Problem(path, "is the name of an add-on that the stack makes; take another"))
         taken = chosen[name].SETTINGS if name in chosen else ()
         out += [
-            Problem(f"{path}.{key}", f"has no meaning for {name}; leave it out")
+            Problem(f"{path}.{field.alias or key}", f"has no meaning for {name}; leave it out")
             for key, field in sorted(AddonSpec.model_fields.items())
             if key not in ("manifests", *taken) and getattr(said, key) != field.default
         ]

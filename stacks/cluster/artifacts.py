@@ -24,6 +24,8 @@ _LOCK_KEYS = {field.name: field.name for field in fields(Versions)} | {
     "cniPlugins": "cni_plugins",
     "metricsServer": "metrics_server",
     "localPath": "local_path",
+    "nodeExporter": "node_exporter",
+    "prometheus": "prometheus",
 }
 
 

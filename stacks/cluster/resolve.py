@@ -44,17 +44,26 @@ def plan(
     in_turn = sorted(nodes, key=_turn)
     masters = tuple(node for node in in_turn if node.is_master)
     chosen = sets or _versions(spec)
-    wanted = Wanted(spec=spec, versions=chosen, masters=len(masters))
+    etcd = tuple(node for node in in_turn if node.is_etcd)
+    balancers = tuple(node for node in in_turn if node.is_load_balancer)
+    vip = spec.front_doors.vip
+    wanted = Wanted(
+        spec=spec,
+        versions=chosen,
+        masters=len(masters),
+        etcd=len(etcd) if set(etcd) == set(masters) else 0,
+        keepalived=vip is not None and vip.failover == "keepalived" and not balancers,
+    )
     return Plan(
         spec=spec,
         versions=chosen,
         mirror=_mirror(spec),
         nodes=nodes,
         away=away,
-        etcd=tuple(node for node in in_turn if node.is_etcd),
+        etcd=etcd,
         masters=masters,
         workers=tuple(node for node in nodes if node.is_worker),
-        load_balancers=tuple(node for node in in_turn if node.is_load_balancer),
+        load_balancers=balancers,
         etcd_stacked=all(node.is_etcd for node in masters),
         addons=user_addons.read(wanted, root) if addons is None else addons,
         fenced=fence.given_up(spec, away),

@@ -5,12 +5,14 @@ The keys of Pulumi.<stack>.yaml below `kube-ha:` become one frozen `Spec`. Unkno
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from stacks.config.cluster import ClusterSpec
 from stacks.config.control_plane import ControlPlaneSpec
 from stacks.config.etcd import EtcdSpec
-from stacks.config.fields import AllowId, DnsLabel, FilePath, Folder, Section
+from stacks.config.fields import AllowId, DnsLabel, Endpoint, FilePath, Folder, Section
 from stacks.config.front_doors import FrontDoorsSpec
 from stacks.config.kubelet import KubeletSpec
 from stacks.config.machines import MachinesSpec
@@ -37,6 +39,17 @@ class AddonSpec(Section):
         None,
         description="local-path: folder on nodes in which volumes are made; default: "
         "/opt/local-path-provisioner",
+    )
+    retention_days: Annotated[int, Field(ge=1, le=3650)] = Field(
+        15, description="prometheus: days for which measurements are kept"
+    )
+    storage_gi: Annotated[int, Field(ge=2, le=16384)] | None = Field(
+        None,
+        description="prometheus: GiB that each of its servers claims of the default StorageClass; "
+        "default: 10 on the disk of its node, gone with its pod",
+    )
+    alertmanagers: tuple[Endpoint, ...] = Field(
+        (), description="prometheus: who is told of alerts, each as host:port"
     )
 
 

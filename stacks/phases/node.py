@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Mapping
 
+from stacks.catalogue import registry as catalogue
 from stacks.cluster import cloud_machines, clouds, digests, rotation
 from stacks.cluster.artifacts import File, images
 from stacks.cluster.plan import Node, Plan
@@ -52,6 +53,7 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
             "HAPROXY_CFG": value.of(haproxy.local_api(plan, node)),
             "PAUSE_IMAGE": images(plan)["pause"].ref,
             **_cluster_ca(plan),
+            **_metrics(plan, node),
         }
     if node.is_load_balancer:
         values |= {"HAPROXY_CFG": value.of(haproxy.local_api(plan, node)), **_cluster_ca(plan)}
@@ -64,6 +66,15 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
     if plan.ingress and plan.listens(node):
         values["INGRESS"] = "1"
     return values | downloads.proxy(plan)
+
+
+def _metrics(plan: Plan, node: Node) -> dict[str, str]:
+    """What it measures of itself, where an add-on reads that."""
+    if not any(entry.READS_NODES for entry in catalogue.chosen(plan.spec).values()):
+        return {}
+    vip = plan.spec.front_doors.vip
+    own = {"METRICS_VIP": vip.address} if vip is not None and node in plan.holders else {}
+    return {"METRICS": "1", **own}
 
 
 def whole(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[str, str]:

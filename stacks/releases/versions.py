@@ -33,6 +33,8 @@ class Versions:
     cilium: str
     metrics_server: str
     local_path: str
+    prometheus: str
+    node_exporter: str
     agnhost: str
 
 
@@ -120,6 +122,8 @@ def _sets() -> Mapping[str, Versions]:
             cilium=names["cilium"],
             metrics_server=names["metricsServer"],
             local_path=names["localPath"],
+            prometheus=names["prometheus"],
+            node_exporter=names["nodeExporter"],
             agnhost=names["agnhost"],
         )
     return out

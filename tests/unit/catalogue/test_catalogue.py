@@ -56,7 +56,7 @@ def test_its_images_are_those_of_the_lock_and_of_a_bundle_that_is_made_for_it(
 @pytest.mark.parametrize("name", NAMES)
 def test_no_pod_of_it_may_more_than_it_has_to(name: str) -> None:
     for document in yaml.safe_load_all(made(name).addons[0].text):
-        if document["kind"] not in ("Deployment", "DaemonSet"):
+        if document["kind"] not in ("Deployment", "DaemonSet", "StatefulSet"):
             continue
         pod = document["spec"]["template"]["spec"]
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -75,7 +75,7 @@ def test_the_gate_waits_for_what_it_runs(name: str) -> None:
     own = {
         f"{o.namespace}/{o.kind.partition('.')[0].lower()}/{o.name}"
         for o in one.addons[0].objects
-        if o.kind in ("Deployment.apps", "DaemonSet.apps")
+        if o.kind in ("Deployment.apps", "DaemonSet.apps", "StatefulSet.apps")
     }
     waited = set(gate.of_gate(one)["DEPLOYMENTS"].split())
     assert own

@@ -32,6 +32,8 @@ VERSIONS = Versions(
     cilium="1.20.2",
     metrics_server="0.9.0",
     local_path="0.0.30",
+    prometheus="3.16.0",
+    node_exporter="1.12.1",
     agnhost="2.63.0",
 )
 

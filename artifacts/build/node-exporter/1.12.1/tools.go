@@ -1,0 +1,8 @@
+//go:build tools
+
+// Package tools names what is built, so that go.mod and go.sum stay complete.
+package tools
+
+import (
+	_ "github.com/prometheus/node_exporter"
+)
