@@ -80,7 +80,7 @@ make_passwords() {
     }
     # shellcheck disable=SC2016 # jq's variables
     PASSWORD=$password MADE=$made jq -n --arg namespace "$namespace" --arg name "$name" --arg user "$user" \
-      '{apiVersion: "v1", kind: "Secret", metadata: {$name, $namespace}, stringData: {$user, password: env.PASSWORD,
+      '{apiVersion: "v1", kind: "Secret", metadata: {$name, $namespace}, stringData: {username: $user, password: env.PASSWORD,
         "web.yaml": ({basic_auth_users: {($user): env.MADE}} | tojson)}}' |
       kubectl_admin apply --server-side --force-conflicts --field-manager "$ACCESS_MANAGER" -f - >/dev/null || return 1
   done <<<"$rows"

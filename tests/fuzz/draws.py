@@ -234,8 +234,18 @@ def _addons(dice: Dice, by_type: Draw) -> object:
     drawn = by_type(dice)
     assert isinstance(drawn, dict)
     if dice.chance(40):
-        said = {"default": dice.chance(50), "path": dice.one_of(("/var/volumes", "/srv/a/b.c"))}
+        said: dict[str, object] = {
+            "default": dice.chance(50),
+            "path": dice.one_of(("/var/volumes", "/srv/a/b.c")),
+        }
         drawn["local-path"] = {key: value for key, value in said.items() if dice.chance(50)}
+    if dice.chance(30):
+        said = {
+            "retentionDays": dice.between(1, 40),
+            "storageGi": dice.between(2, 100),
+            "alertmanagers": ["am.example.com:9093"],
+        }
+        drawn["prometheus"] = {key: value for key, value in said.items() if dice.chance(50)}
     return drawn | ({"metrics-server": {}} if dice.chance(30) else {})
 
 

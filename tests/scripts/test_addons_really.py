@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,3 +83,40 @@ def test_what_is_gone_or_was_changed_is_named_and_nothing_is_changed_by_looking(
     assert differing(master, text) == [f"missing\t{named}"]
     assert api.ask("boss", "GET", role).status == 404
     assert json.dumps(api.ask("boss", "GET", "/api/v1/namespaces/toys").body).count("toys")
+
+
+def test_a_secret_that_says_for_whom_gets_a_password_once_and_no_other_secret_does(
+    master: Shell, api: RealApi
+) -> None:
+    def secret(name: str, mark: str) -> str:
+        return f"apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: toys{mark}}}\n"
+
+    marked = secret("access", ", annotations: {kube-ha.io/basic-auth: reader}")
+    addon = addon_of(master, "toys", [SPACE, marked, secret("empty", "")])
+    apply(master, addon)
+    path = "/api/v1/namespaces/toys/secrets"
+    made = api.ask("boss", "GET", f"{path}/access").body["data"]
+    assert made.keys() == {"password", "username", "web.yaml"}
+    user, hashed = _of_web(made["web.yaml"])
+    assert user == "reader"
+    password = base64.b64decode(made["password"]).decode()
+    assert len(password) == 48
+    # As the C library of this computer has it, which knows bcrypt.
+    check = subprocess.run(
+        ["perl", "-e", "print crypt($ENV{PASSWORD}, $ENV{HASH})"],
+        env={"PASSWORD": password, "HASH": hashed, "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert check.stdout == hashed
+    assert password not in "\n".join(master.calls)
+    assert not api.ask("boss", "GET", f"{path}/empty").body.get("data")
+    apply(master, addon)
+    assert api.ask("boss", "GET", f"{path}/access").body["data"] == made
+    assert differing(master, "---\n".join([SPACE, marked])) == []
+
+
+def _of_web(text: str) -> tuple[str, str]:
+    ((user, hashed),) = json.loads(base64.b64decode(text))["basic_auth_users"].items()
+    return user, hashed
