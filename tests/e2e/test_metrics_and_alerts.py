@@ -54,7 +54,8 @@ def test_a_cluster_that_lives_gets_it_and_nothing_restarts(stack: Stack) -> None
     assert "prometheus: made: ServiceAccount kube-system/prometheus" in words, words
     update = stack.up()
     stack.took("up with prometheus more", update.seconds)
-    assert {node.name: node.processes() for node in stack.nodes()} == before
+    for node in stack.nodes():
+        assert node.processes() == before[node.name], node.name
     assert_up_changes_nothing(stack)
 
 

@@ -13,7 +13,7 @@ AGENT_PORT = 9095  # at 127.0.0.1 of each node
 NODE_PORT = 9100  # at 127.0.0.1 of each node
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 - its file
 CA = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
-FACTS = "/var/lib/kube-ha/metrics"  # on nodes: what components/scripts/metrics.sh writes
+FACTS = "/run/kube-ha-metrics"  # on nodes: what components/scripts/metrics.sh writes
 
 
 def replicas(masters: int) -> int:

@@ -14,6 +14,7 @@ from stacks.cluster.plan import Plan
 from stacks.cluster.resolve import plan
 from stacks.load import load
 from stacks.phases.node import of_node
+from stacks.phases.scripts import FOLDER as SCRIPTS
 from tests.e2e.harness.prometheus import CASES
 from tests.unit.configs import lab
 
@@ -149,3 +150,11 @@ def test_nodes_tell_of_themselves_where_somebody_reads_it() -> None:
     for name, said in told(made(**VIP)).items():
         holder = {"METRICS_VIP": "10.92.0.5"} if name.startswith("master") else {}
         assert said == {"METRICS": "1", **holder}
+
+
+def test_node_exporter_reads_where_nodes_write() -> None:
+    script = (SCRIPTS / "metrics.sh").read_text()
+    assert f"into=$ROOT{names.FACTS}\n" in script
+    assert f"RuntimeDirectory={names.FACTS.removeprefix('/run/')}\n" in script
+    text = made().addons[0].text
+    assert text.count(f"--collector.textfile.directory=/host{names.FACTS}") == 2
