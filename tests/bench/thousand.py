@@ -26,7 +26,6 @@ from pathlib import Path
 
 from tests.bench.create import machine, say
 from tests.bench.processes import Taken, taken
-from tests.e2e.harness.hollow import latency
 from tests.e2e.harness.hollow.cluster import MASTERS, HollowCluster, hollow_cluster
 from tests.e2e.harness.lab import ROOT
 from tests.e2e.harness.waiting import wait_for
@@ -184,15 +183,9 @@ def _life(
 @contextmanager
 def _felt(cluster: HollowCluster, during: str) -> Iterator[None]:
     """How the API servers that run answered meanwhile, and whether a node was taken for dead."""
-    before, leases = cluster.latency(), cluster.workers.leases()
-    yield
-    beats, missed = (now - then for now, then in zip(cluster.workers.leases(), leases, strict=True))
-    kinds = "; ".join(map(str, latency.between(before, cluster.latency())))
-    ready = cluster.ready()
-    print(
-        f"  API during {during}: {kinds}; {missed} of {beats} leases not taken; "
-        f"{ready[False]} of {ready.total()} workers not Ready"
-    )
+    with cluster.meanwhile() as felt:
+        yield
+    print(f"  API during {during}: {felt}")
 
 
 def _line(found: Measure) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.e2e.harness import config, lab
@@ -24,6 +24,23 @@ _SSH_TOO = (
     f"printf 'Port 22\\nPort {PORT}\\n' >/etc/ssh/sshd_config.d/hollow.conf && "
     "systemctl restart ssh"
 )
+
+
+@dataclass(slots=True)
+class Felt:
+    """How the API servers that run answered, and whether a node was taken for dead."""
+
+    kinds: list[Latency] = field(default_factory=list)
+    beats: int = 0
+    missed: int = 0  # leases that no API server took
+    ready: Counter[bool] = field(default_factory=Counter)  # of the workers
+
+    def __str__(self) -> str:
+        told = "; ".join(map(str, self.kinds))
+        return (
+            f"{told}; {self.missed} of {self.beats} leases were not taken; {self.ready[False]} of "
+            f"{self.ready.total()} workers are not Ready"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +91,22 @@ class HollowCluster:
 
     @contextmanager
     def felt(self, during: str) -> Iterator[list[Latency]]:
-        """Every lease is renewed meanwhile, and nobody is taken for dead; how long requests took."""
-        asked, before = self.latency(), self.workers.leases()
-        kinds: list[Latency] = []
-        yield kinds
-        beats, missed = (
+        """Every lease is renewed meanwhile; how long requests took, once it is over."""
+        with self.meanwhile() as felt:
+            yield felt.kinds
+        self.stack.measured(f"{during}: {felt}")
+        assert felt.missed == 0
+
+    @contextmanager
+    def meanwhile(self) -> Iterator[Felt]:
+        """What API servers and nodes felt, once it is over."""
+        asked, before, felt = self.latency(), self.workers.leases(), Felt()
+        yield felt
+        felt.beats, felt.missed = (
             now - then for now, then in zip(self.workers.leases(), before, strict=True)
         )
-        kinds += latency.between(asked, self.latency())
-        told, ready = "; ".join(map(str, kinds)), self.ready()
-        self.stack.measured(
-            f"{during}: {told}; {missed} of {beats} leases were not taken; {ready[False]} of "
-            f"{ready.total()} workers are not Ready"
-        )
-        assert missed == 0
+        felt.kinds += latency.between(asked, self.latency())
+        felt.ready = self.ready()
 
 
 @contextmanager
