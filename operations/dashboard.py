@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
 
 def _hold(name: str, port: int) -> None:
     found = stack.read(name, applied=True, whole=False, connects=False)
-    _see_addon(found.plan)
+    see_addon(found.plan)
     with tempfile.TemporaryDirectory(prefix="kube-ha-") as folder:
         kubeconfig = sealing.put(Path(folder) / "kubeconfig", found.kubeconfig.encode())
         hold(Kubectl(program=_program(), kubeconfig=kubeconfig), name, port)
@@ -81,7 +81,8 @@ def hold(kubectl: Kubectl, name: str, port: int, *, pause_s: float = _PAUSE_S) -
             )
 
 
-def _see_addon(plan: Plan) -> None:
+def see_addon(plan: Plan) -> None:
+    """Raises StackError where the config does not have the add-on."""
     if _ENTRY not in registry.chosen(plan.spec):
         raise StackError(
             f"the cluster has no add-on {_ENTRY}\n  do: add `{_ENTRY}: {{}}` to addons, and run up "
