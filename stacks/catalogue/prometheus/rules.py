@@ -199,18 +199,7 @@ def _nodes(wanted: Wanted) -> tuple[Alert, ...]:
     ]
     every_h = wanted.spec.etcd.backup.every_hours
     if wanted.etcd and every_h:
-        oldest_s = 2 * every_h * 3600
-        out.append(
-            Alert(
-                name="BackupOld",
-                expression=f"time() - max(kube_ha_backup_seconds) > {oldest_s} "
-                "or absent(kube_ha_backup_seconds)",
-                minutes=15,
-                severity="critical",
-                summary="The newest snapshot of etcd is {{ $value | humanizeDuration }} old, and "
-                f"one is made every {every_h} h.",
-            )
-        )
+        out += _backups(every_h)
     if wanted.keepalived:
         owners = "(sum(kube_ha_vip_owner) or vector(0))"
         out += [
@@ -230,6 +219,29 @@ def _nodes(wanted: Wanted) -> tuple[Alert, ...]:
             ),
         ]
     return tuple(out)
+
+
+def _backups(every_h: int) -> tuple[Alert, Alert]:
+    """Of a timer that runs every so many hours."""
+    most_h = 2 * every_h
+    made = f"and one is made every {every_h} h."
+    return (
+        Alert(
+            name="BackupOld",
+            expression=f"time() - max(kube_ha_backup_seconds) > {most_h * 3600}",
+            minutes=15,
+            severity="critical",
+            summary="The newest snapshot of etcd is {{ $value | humanizeDuration }} old, " + made,
+        ),
+        # A new cluster has none before the timer's first hour.
+        Alert(
+            name="BackupMissing",
+            expression="absent(kube_ha_backup_seconds)",
+            minutes=most_h * 60,
+            severity="critical",
+            summary="No member of etcd has a snapshot, " + made,
+        ),
+    )
 
 
 def _monitor() -> tuple[Alert, ...]:

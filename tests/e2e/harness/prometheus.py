@@ -111,6 +111,10 @@ CASES: Mapping[str, tuple[Series, Series]] = {
         {'kube_ha_backup_seconds{node="a"}': "-90000x200"},
         {'kube_ha_backup_seconds{node="a"}': "0x200", 'kube_ha_backup_seconds{node="b"}': "-90000x200"},
     ),
+    "BackupMissing": (
+        {'up{job="node",node="a"}': "1x2000"},
+        {'kube_ha_backup_seconds{node="a"}': "0x2000"},
+    ),
     "VipWithoutOwner": (
         {'kube_ha_vip_owner{node="a"}': "0x200", 'kube_ha_vip_owner{node="b"}': "0x200"},
         {'kube_ha_vip_owner{node="a"}': "1x200", 'kube_ha_vip_owner{node="b"}': "0x200"},
@@ -124,11 +128,14 @@ CASES: Mapping[str, tuple[Series, Series]] = {
         {'prometheus_remote_storage_samples_failed_total{node="a"}': "7x200"},
     ),
 }  # fmt: skip
-_AT = "60m"  # later than any rule waits
+_LATER = 45  # minutes after the rule's own
 
 
-def rule_tests(rules: str) -> dict[str, object]:
-    """A file of `promtool test rules`: each alert fires with its series, and not with the others."""
+def rule_tests(rules: str, waits: Mapping[str, str]) -> dict[str, object]:
+    """A file of `promtool test rules`: each alert fires with its series, and not with the others.
+
+    `waits`: how long each alert has to be so, as `30m`.
+    """
     return {
         "rule_files": [rules],
         "evaluation_interval": "30s",
@@ -142,7 +149,7 @@ def rule_tests(rules: str) -> dict[str, object]:
                 "promql_expr_test": [
                     {
                         "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}})',
-                        "eval_time": _AT,
+                        "eval_time": f"{int(waits[alert].removesuffix('m')) + _LATER}m",
                         "exp_samples": [{"labels": "{}", "value": 1}] if fires else [],
                     }
                 ],
