@@ -73,15 +73,16 @@ make_passwords() {
     salt=$(openssl rand -hex 11)
     # By the environment: arguments of programs are everybody's to read.
     # shellcheck disable=SC2016 # Perl's variables
-    made=$(PASSWORD=$password SALT=$salt perl -e 'print crypt($ENV{PASSWORD}, "\$2b\$10\$" . $ENV{SALT})')
-    [[ $made == '$2b$10$'* && ${#made} == 60 ]] || {
-      echo "no bcrypt by crypt(3) of perl"
+    made=$(PASSWORD=$password SALT="\$2b\$10\$$salt" perl -e 'print crypt($ENV{PASSWORD}, $ENV{SALT})')
+    if [[ $made != \$2b\$10\$* || ${#made} != 60 ]]; then
+      echo "crypt(3) of perl makes no bcrypt"
       return 1
-    }
+    fi
     # shellcheck disable=SC2016 # jq's variables
     PASSWORD=$password MADE=$made jq -n --arg namespace "$namespace" --arg name "$name" --arg user "$user" \
-      '{apiVersion: "v1", kind: "Secret", metadata: {$name, $namespace}, stringData: {username: $user, password: env.PASSWORD,
-        "web.yaml": ({basic_auth_users: {($user): env.MADE}} | tojson)}}' |
+      '{apiVersion: "v1", kind: "Secret", metadata: {$name, $namespace},
+        stringData: {username: $user, password: env.PASSWORD,
+          "web.yaml": ({basic_auth_users: {($user): env.MADE}} | tojson)}}' |
       kubectl_admin apply --server-side --force-conflicts --field-manager "$ACCESS_MANAGER" -f - >/dev/null || return 1
   done <<<"$rows"
 }

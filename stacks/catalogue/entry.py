@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,6 +29,7 @@ class Entry(Protocol):
     ROLLOUTS: tuple[str, ...]  # that the gate waits for, as namespace/deployment/name
     SETTINGS: tuple[str, ...]  # keys that the config may say of it
     REGISTRIES: tuple[str, ...]  # of its images, beside runtime.OWN_REGISTRIES
+    LOCAL_PORTS: Mapping[int, str]  # at 127.0.0.1 of every node, and whose they are
     READS_NODES: bool  # what nodes measure of themselves (components/scripts/metrics.sh)
 
     def version(self, versions: Versions) -> str:

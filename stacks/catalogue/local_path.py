@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from stacks.catalogue.entry import Wanted
 from stacks.catalogue.pods import CONFINED, pod
@@ -37,6 +37,7 @@ _PATH = "/opt/local-path-provisioner"  # upstream's
 ROLLOUTS: tuple[str, ...] = (f"{_NAMESPACE}/deployment/{_NAME}",)
 SETTINGS: tuple[str, ...] = ("default", "path")
 REGISTRIES: tuple[str, ...] = ("docker.io",)
+LOCAL_PORTS: Mapping[int, str] = {}
 READS_NODES: bool = False
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from stacks.catalogue.entry import Wanted
 from stacks.catalogue.pods import CONFINED, apart, pod
@@ -30,6 +30,7 @@ _RBAC = "rbac.authorization.k8s.io"
 ROLLOUTS: tuple[str, ...] = (f"{_NAMESPACE}/deployment/{_NAME}",)
 SETTINGS: tuple[str, ...] = ()
 REGISTRIES: tuple[str, ...] = ()
+LOCAL_PORTS: Mapping[int, str] = {}
 READS_NODES: bool = False
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from stacks.catalogue import local_path, metrics_server
 from stacks.catalogue.entry import Entry
 from stacks.catalogue.prometheus import addon as prometheus
+from stacks.config.fields import Role
 from stacks.config.spec import Spec
 
 ENTRIES: dict[str, Entry] = {
@@ -20,6 +23,15 @@ def chosen(spec: Spec) -> dict[str, Entry]:
         name: ENTRIES[name]
         for name, said in sorted(spec.addons.items())
         if name in ENTRIES and not said.manifests
+    }
+
+
+def local_ports(spec: Spec, roles: Collection[Role]) -> dict[int, str]:
+    """Where programs of those of a config listen on a machine with these roles, at 127.0.0.1."""
+    if not {"master", "worker"} & {*roles}:
+        return {}
+    return {
+        port: what for entry in chosen(spec).values() for port, what in entry.LOCAL_PORTS.items()
     }
 
 

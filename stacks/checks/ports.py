@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from stacks.catalogue import registry as catalogue
 from stacks.cluster import inventory, node_ports
 from stacks.config import ports
 from stacks.config.problems import Problem
@@ -50,7 +51,11 @@ def _node_ports(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
         roles = spec.pools[place.pool].roles
         if not {"master", "worker"} & set(roles):
             continue
-        own = {**ports.of_roles(roles), **networks.local_ports(spec, roles)}
+        own = {
+            **ports.of_roles(roles),
+            **networks.local_ports(spec, roles),
+            **catalogue.local_ports(spec, roles),
+        }
         taken = {**own, **networks.ports(), _ssh_port(spec, place)[0]: "sshd"}
         hit = sorted(port for port in taken if port in wanted)
         if hit:

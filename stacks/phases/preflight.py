@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from stacks.catalogue import registry as catalogue
 from stacks.cluster import clouds
 from stacks.cluster.artifacts import File
 from stacks.cluster.plan import Node, Plan
@@ -80,6 +81,7 @@ def _ports(plan: Plan, node: Node) -> set[int]:
     return {
         *ports.of_roles(node.roles),
         *registry.local_ports(plan.spec, node.roles),
+        *catalogue.local_ports(plan.spec, node.roles),
         *([vip.port] if vip and plan.listens(node) else []),
         *((ingress.HTTP_PORT, ingress.HTTPS_PORT) if node in plan.ingress else ()),
         *([etcd.port] if etcd and node.pool in etcd.pools else []),

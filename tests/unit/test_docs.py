@@ -12,6 +12,7 @@ from typing import get_args
 import pytest
 import yaml
 
+from stacks.catalogue import registry as catalogue
 from stacks.checks import refusals
 from stacks.cluster import firewall
 from stacks.config import ports
@@ -170,6 +171,8 @@ def test_ports_are_those_that_machines_listen_on_and_clouds_let_through() -> Non
     known = {*ports.of_roles(get_args(Role))}
     for network in networks.NETWORKS.values():
         known |= {*network.LOCAL_PORTS, *network.MASTER_LOCAL_PORTS}
+    for entry in catalogue.ENTRIES.values():
+        known |= {*entry.LOCAL_PORTS}
     assert listed == {str(port) for port in known}
     for wanted in (gcp(), gcp({"frontDoors.etcd": {"pools": ["worker"]}}), aws()):
         for rule in firewall.rules(planned(wanted)):

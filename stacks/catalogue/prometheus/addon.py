@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from stacks.catalogue.entry import Wanted
 from stacks.catalogue.prometheus import agent, server
-from stacks.catalogue.prometheus.names import NAMESPACE, SERVER
+from stacks.catalogue.prometheus.names import AGENT_PORT, NAMESPACE, NODE_PORT, SERVER
 from stacks.config.problems import Problem
 from stacks.config.spec import AddonSpec, Spec
 from stacks.documents.kubernetes_objects import Document
@@ -18,6 +18,10 @@ ROLLOUTS: tuple[str, ...] = (
 )
 SETTINGS: tuple[str, ...] = ("alertmanagers", "retention_days", "storage_gi")
 REGISTRIES: tuple[str, ...] = ("quay.io",)
+LOCAL_PORTS: Mapping[int, str] = {
+    AGENT_PORT: "the agent of Prometheus",
+    NODE_PORT: "node-exporter",
+}
 READS_NODES: bool = True
 
 

@@ -23,7 +23,7 @@ class Alert:
 
 def alerts(wanted: Wanted) -> tuple[Alert, ...]:
     """All of a cluster, in the order in which they stand on the page."""
-    return (*_etcd(wanted), *_control_plane(wanted), *_nodes(wanted), *_monitor())
+    return (*_etcd(wanted), *_control_plane(wanted), *_nodes(), *_facts(wanted), *_monitor())
 
 
 def document(wanted: Wanted) -> Document:
@@ -42,13 +42,33 @@ def document(wanted: Wanted) -> Document:
 
 
 def _etcd(wanted: Wanted) -> tuple[Alert, ...]:
+    """None where etcd is on machines of its own, where no agent runs."""
     if not wanted.etcd:
-        return ()  # on machines of its own, where no agent runs
-    quorum = wanted.etcd // 2 + 1
+        return ()
+    return (*_quorum(wanted.etcd), *_member())
+
+
+def _quorum(members: int) -> tuple[Alert, ...]:
+    if members == 1:
+        return ()
+    least = members // 2 + 1
+    return (
+        Alert(
+            name="EtcdQuorumAtRisk",
+            expression=f'(sum(up{{job="etcd"}}) or vector(0)) < {min(members, least + 1)}',
+            minutes=2,
+            severity="critical",
+            summary=f"{{{{ $value }}}} of {members} members of etcd answer, and {least} are "
+            "needed: the next failure ends all writes.",
+        ),
+    )
+
+
+def _member() -> tuple[Alert, ...]:
     size = "etcd_mvcc_db_total_size_in_bytes"
     slow = "histogram_quantile(0.99, rate(etcd_disk_wal_fsync_duration_seconds_bucket[5m]))"
     moved = "max(increase(etcd_server_leader_changes_seen_total[1h]))"
-    out = [
+    return (
         Alert(
             name="EtcdWithoutLeader",
             expression="etcd_server_has_leader == 0",
@@ -79,18 +99,7 @@ def _etcd(wanted: Wanted) -> tuple[Alert, ...]:
             severity="warning",
             summary="etcd's leader has changed {{ $value | humanize }} times within an hour.",
         ),
-    ]
-    if wanted.etcd > 1:
-        at_risk = Alert(
-            name="EtcdQuorumAtRisk",
-            expression=f'(sum(up{{job="etcd"}}) or vector(0)) < {min(wanted.etcd, quorum + 1)}',
-            minutes=2,
-            severity="critical",
-            summary=f"{{{{ $value }}}} of {wanted.etcd} members of etcd answer, and "
-            f"{quorum} are needed: the next failure ends all writes.",
-        )
-        out.insert(0, at_risk)
-    return tuple(out)
+    )
 
 
 def _control_plane(wanted: Wanted) -> tuple[Alert, ...]:
@@ -138,10 +147,10 @@ def _control_plane(wanted: Wanted) -> tuple[Alert, ...]:
     )
 
 
-def _nodes(wanted: Wanted) -> tuple[Alert, ...]:
+def _nodes() -> tuple[Alert, ...]:
     free = 'node_filesystem_avail_bytes{fstype!~"tmpfs|overlay|ramfs"}'
     whole = 'node_filesystem_size_bytes{fstype!~"tmpfs|overlay|ramfs"}'
-    out = [
+    return (
         Alert(
             name="NodesNotReady",
             expression="sum(max by (zone) (node_collector_unhealthy_nodes_in_zone)) > 0",
@@ -180,6 +189,13 @@ def _nodes(wanted: Wanted) -> tuple[Alert, ...]:
             severity="warning",
             summary="The clock of {{ $labels.node }} is not in step.",
         ),
+    )
+
+
+def _facts(wanted: Wanted) -> tuple[Alert, ...]:
+    """Of what nodes tell of themselves (components/scripts/metrics.sh)."""
+    every_h = wanted.spec.etcd.backup.every_hours
+    return (
         Alert(
             name="MasterUnseenByNode",
             expression="kube_ha_haproxy_server_up == 0",
@@ -196,29 +212,9 @@ def _nodes(wanted: Wanted) -> tuple[Alert, ...]:
             summary="{{ $labels.path }} on {{ $labels.node }} is valid for "
             "{{ $value | humanizeDuration }} more; pulumi up renews it.",
         ),
-    ]
-    every_h = wanted.spec.etcd.backup.every_hours
-    if wanted.etcd and every_h:
-        out += _backups(every_h)
-    if wanted.keepalived:
-        owners = "(sum(kube_ha_vip_owner) or vector(0))"
-        out += [
-            Alert(
-                name="VipWithoutOwner",
-                expression=f"{owners} < 1",
-                minutes=1,
-                severity="critical",
-                summary="No machine has the virtual IP: clients from outside reach no API server.",
-            ),
-            Alert(
-                name="VipWithSeveralOwners",
-                expression=f"{owners} > 1",
-                minutes=1,
-                severity="critical",
-                summary="{{ $value }} machines have the virtual IP: clients reach one or another.",
-            ),
-        ]
-    return tuple(out)
+        *(_backups(every_h) if wanted.etcd and every_h else ()),
+        *(_vip() if wanted.keepalived else ()),
+    )
 
 
 def _backups(every_h: int) -> tuple[Alert, Alert]:
@@ -240,6 +236,26 @@ def _backups(every_h: int) -> tuple[Alert, Alert]:
             minutes=most_h * 60,
             severity="critical",
             summary="No member of etcd has a snapshot, " + made,
+        ),
+    )
+
+
+def _vip() -> tuple[Alert, Alert]:
+    owners = "(sum(kube_ha_vip_owner) or vector(0))"
+    return (
+        Alert(
+            name="VipWithoutOwner",
+            expression=f"{owners} < 1",
+            minutes=1,
+            severity="critical",
+            summary="No machine has the virtual IP: clients from outside reach no API server.",
+        ),
+        Alert(
+            name="VipWithSeveralOwners",
+            expression=f"{owners} > 1",
+            minutes=1,
+            severity="critical",
+            summary="{{ $value }} machines have the virtual IP: clients reach one or another.",
         ),
     )
 

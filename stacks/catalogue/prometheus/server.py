@@ -36,7 +36,6 @@ _CONSOLES = "/etc/prometheus/consoles"
 
 def objects(wanted: Wanted, said: AddonSpec) -> tuple[Document, ...]:
     """Account, rights, access, config, Service and StatefulSet."""
-    look = ["get", "list", "watch"]
     data = {
         "prometheus.yaml": documents(scrape.server(said.alertmanagers)),
         "rules.yaml": documents(rules.document(wanted)),
@@ -45,41 +44,12 @@ def objects(wanted: Wanted, said: AddonSpec) -> tuple[Document, ...]:
     seen = {f"{screen.NAME}.html": screen.page(wanted)}
     return (
         service_account(SERVER, NAMESPACE),
-        cluster_role(
-            SERVER,
-            [
-                {"apiGroups": [""], "resources": ["pods", "services"], "verbs": look},
-                {
-                    "apiGroups": ["discovery.k8s.io"],
-                    "resources": ["endpointslices"],
-                    "verbs": look,
-                },
-            ],
-        ),
+        cluster_role(SERVER, _rules()),
         cluster_role_binding(SERVER, SERVER, SERVER, NAMESPACE),
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {
-                **meta(ACCESS, NAMESPACE),
-                # components/scripts/manifests.sh makes a password where there is none.
-                "annotations": {"kube-ha.io/basic-auth": USER},
-            },
-        },
+        _access(),
         config_map(_CONFIG, NAMESPACE, data),
         config_map(f"{SERVER}-consoles", NAMESPACE, seen),
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": meta(SERVER, NAMESPACE, **_LABELS),
-            "spec": {
-                "clusterIP": "None",
-                # Agents write to one that is not ready too: it reads its log meanwhile.
-                "publishNotReadyAddresses": True,
-                "selector": _LABELS,
-                "ports": [{"name": "http", "port": PORT, "protocol": "TCP", "targetPort": "http"}],
-            },
-        },
+        _service(),
         {
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
@@ -88,6 +58,40 @@ def objects(wanted: Wanted, said: AddonSpec) -> tuple[Document, ...]:
         },
         _stateful_set(wanted, said, data | seen),
     )
+
+
+def _rules() -> list[Document]:
+    """What it finds pods and Services by."""
+    look = ["get", "list", "watch"]
+    return [
+        {"apiGroups": [""], "resources": ["pods", "services"], "verbs": look},
+        {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": look},
+    ]
+
+
+def _access() -> Document:
+    # components/scripts/manifests.sh makes a password where there is none.
+    marks = {"kube-ha.io/basic-auth": USER}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {**meta(ACCESS, NAMESPACE), "annotations": marks},
+    }
+
+
+def _service() -> Document:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": meta(SERVER, NAMESPACE, **_LABELS),
+        "spec": {
+            "clusterIP": "None",
+            # Agents write to one that is not ready too: it reads its log meanwhile.
+            "publishNotReadyAddresses": True,
+            "selector": _LABELS,
+            "ports": [{"name": "http", "port": PORT, "protocol": "TCP", "targetPort": "http"}],
+        },
+    }
 
 
 def _stateful_set(wanted: Wanted, said: AddonSpec, data: dict[str, str]) -> Document:

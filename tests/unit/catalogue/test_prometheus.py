@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,11 @@ VIP = {"frontDoors.vip": {"address": "10.92.0.5"}}
 ALWAYS = "Watchdog"
 
 
-def made(said: dict[str, object] | None = None, **config: object) -> Plan:
-    return plan(load(lab({"addons": {"prometheus": said or {}}, **config})))
+def made(
+    config: Mapping[str, object] | None = None, said: Mapping[str, object] | None = None
+) -> Plan:
+    """`said` of the add-on, in a cluster that has `config` besides."""
+    return plan(load(lab({"addons": {"prometheus": dict(said or {})}, **(config or {})})))
 
 
 def objects(one: Plan) -> list[dict[str, Any]]:
@@ -52,7 +56,7 @@ def jobs(one: Plan, kind: str) -> set[str]:
 
 
 def test_each_alert_has_series_that_fire_it_and_a_section_of_its_page() -> None:
-    there = alerts(made(**VIP))
+    there = alerts(made(VIP))
     assert set(there) == {*CASES, ALWAYS}
     assert re.findall(r"^## (.+)$", PAGE.read_text(), re.MULTILINE) == list(there)
     for name, rule in there.items():
@@ -62,7 +66,7 @@ def test_each_alert_has_series_that_fire_it_and_a_section_of_its_page() -> None:
 
 
 def test_alerts_of_a_virtual_ip_are_there_with_one() -> None:
-    assert {name for name in alerts(made(**VIP)) if name.startswith("Vip")} == {
+    assert {name for name in alerts(made(VIP)) if name.startswith("Vip")} == {
         "VipWithoutOwner",
         "VipWithSeveralOwners",
     }
@@ -71,13 +75,13 @@ def test_alerts_of_a_virtual_ip_are_there_with_one() -> None:
 
 @pytest.mark.parametrize(("masters", "below"), [(3, 3), (5, 4)])
 def test_a_quorum_is_at_risk_one_failure_before_it_is_lost(masters: int, below: int) -> None:
-    one = made(**{"pools.master.count": masters})
+    one = made({"pools.master.count": masters})
     assert alerts(one)["EtcdQuorumAtRisk"]["expr"].endswith(f"< {below}")
     assert alerts(one)["ApiServerMissing"]["expr"].endswith(f"< {masters}")
 
 
 def test_a_single_master_has_no_quorum_to_lose_and_one_server() -> None:
-    one = made(**{"pools.master.count": 1})
+    one = made({"pools.master.count": 1})
     assert "EtcdQuorumAtRisk" not in alerts(one)
     assert alerts(one)["ApiServerMissing"]["labels"]["severity"] == "critical"
     (server,) = (each for each in objects(one) if each["kind"] == "StatefulSet")
@@ -91,7 +95,7 @@ def test_etcd_elsewhere_is_neither_asked_nor_missed() -> None:
         "pools.etcd": {"roles": ["etcd"], "count": 3},
         "pools.master": {"roles": ["master"], "count": 2},
     }
-    one = made(**pools)
+    one = made(pools)
     assert "etcd" not in jobs(one, "control-plane")
     assert not [name for name in alerts(one) if name.startswith(("Etcd", "Backup"))]
     assert "etcd" in jobs(made(), "control-plane")
@@ -121,7 +125,7 @@ def test_no_password_is_in_what_the_stack_keeps() -> None:
 
 def test_a_claim_is_made_where_the_config_says_how_much() -> None:
     def server(**said: object) -> dict[str, Any]:
-        (found,) = (one for one in objects(made(said)) if one["kind"] == "StatefulSet")
+        (found,) = (one for one in objects(made(said=said)) if one["kind"] == "StatefulSet")
         spec: dict[str, Any] = found["spec"]
         return spec
 
@@ -134,7 +138,9 @@ def test_a_claim_is_made_where_the_config_says_how_much() -> None:
 
 def test_alertmanagers_are_those_of_the_config() -> None:
     said = {"alertmanagers": ["am.example.com:9093", "10.0.0.9:9093"]}
-    (told,) = files(made(said))["prometheus-config/prometheus.yaml"]["alerting"]["alertmanagers"]
+    (told,) = files(made(said=said))["prometheus-config/prometheus.yaml"]["alerting"][
+        "alertmanagers"
+    ]
     assert told["static_configs"] == [{"targets": said["alertmanagers"]}]
     assert files(made())["prometheus-config/prometheus.yaml"]["alerting"]["alertmanagers"] == []
 
@@ -147,7 +153,7 @@ def test_nodes_tell_of_themselves_where_somebody_reads_it() -> None:
         }
 
     assert not any(told(plan(load(lab()))).values())
-    for name, said in told(made(**VIP)).items():
+    for name, said in told(made(VIP)).items():
         holder = {"METRICS_VIP": "10.92.0.5"} if name.startswith("master") else {}
         assert said == {"METRICS": "1", **holder}
 
