@@ -128,8 +128,8 @@ def _control_plane(wanted: Wanted) -> Table:
 
 def _nodes(wanted: Wanted) -> Table:
     del wanted
-    free = 'node_filesystem_avail_bytes{mountpoint="/",%s}'
-    size = 'node_filesystem_size_bytes{mountpoint="/",%s}'
+    some = '{fstype!~"tmpfs|overlay|ramfs",%s}'
+    full = f"max(1 - node_filesystem_avail_bytes{some} / node_filesystem_size_bytes{some})"
     return Table(
         title=f"Nodes (the {_MOST} busiest at most)",
         rows=f"topk({_MOST}, last_over_time(node_load1[30m]))",
@@ -143,11 +143,7 @@ def _nodes(wanted: Wanted) -> Table:
                 query="1 - node_memory_MemAvailable_bytes{%s} / node_memory_MemTotal_bytes{%s}",
                 form="humanizePercentage",
             ),
-            Column(
-                title="disk in use",
-                query=f"1 - {free} / {size}",
-                form="humanizePercentage",
-            ),
+            Column(title="fullest disk", query=full, form="humanizePercentage"),
             Column(
                 title="masters reached",
                 query="sum(kube_ha_haproxy_server_up{%s})",
