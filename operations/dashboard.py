@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from components.ssh import tunnel
-from operations.conformance.kubectl import Kubectl
 from operations.engine import sealing, stack
 from operations.engine.engine import StackError
+from operations.engine.kubectl import Kubectl
 from operations.holding import ending, say, until_ended
 from stacks.catalogue import registry
 from stacks.catalogue.prometheus import screen

@@ -18,22 +18,17 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from artifacts import build, bundle, programs
-from artifacts.download import DownloadError, Upstream
-from artifacts.lock import TESTS, LockError
-from artifacts.lock import read as read_lock
-from artifacts.pins import PinError
+from artifacts.lock import TESTS
 from operations import question
 from operations.conformance import cluster, images, report
-from operations.conformance.kubectl import Kubectl
 from operations.conformance.report import Choice
 from operations.conformance.suite import LOG, REPORT, Suite
 from operations.engine import sealing, stack
 from operations.engine.engine import StackError
+from operations.engine.kubectl import Kubectl, programs_of
 from operations.engine.stack import Stack
 
 FOLDER = Path(".local/conformance")
-_BUNDLE = Path(".local/bundle")
 _CONFORMANCE = r"\[Conformance\]"
 _POLICIES = r"\[sig-network\] Netpol"
 # Of a kernel module that few machines have; name them by FOCUS.
@@ -53,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
             kubeconfig = sealing.put(Path(secret) / "kubeconfig", found.kubeconfig.encode())
             suite = _suite(found, kubeconfig, folder)
             return _run(found, suite, Choice(focus=focus, skip=skip), said)
-    except (StackError, LockError, DownloadError, PinError, build.BuildError) as error:
+    except StackError as error:
         sys.stderr.write(f"ERROR {error}\n")
         return 2
     except KeyboardInterrupt:
@@ -92,9 +87,8 @@ def _fresh(folder: Path) -> Path:
 
 
 def _suite(found: Stack, kubeconfig: Path, folder: Path) -> Suite:
-    lock = read_lock(found.plan.spec.cluster.kubernetes, build.host_arch(), also=[TESTS])
-    places = programs.Places(bundle=_BUNDLE, upstream=Upstream(), cache=bundle.cache_folder())
-    there = programs.of(lock, ("kubectl", "kubernetes-tests"), places)
+    wanted = found.plan.spec.cluster.kubernetes
+    there = programs_of(wanted, ("kubectl", "kubernetes-tests"), also=[TESTS])
     return Suite(
         program=there["e2e.test"],
         ginkgo=there["ginkgo"],

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from operations.conformance.kubectl import Kubectl
 from operations.engine.engine import StackError
+from operations.engine.kubectl import Kubectl
 from stacks.cluster.plan import Plan
 
 # By upstream's framework on each namespace that it makes.

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import yaml
 
-from operations.conformance.kubectl import Kubectl
 from operations.engine.engine import StackError
+from operations.engine.kubectl import Kubectl
 
 _TABLE = Path(__file__).with_name("images.yaml")
 NAMESPACE = "kube-ha-conformance"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import base64
-import getpass
 import json
-import re
 import secrets
-import socket
 from collections.abc import Mapping
 
+from operations.engine import asker
 from operations.engine.engine import StackError
 from operations.engine.stack import Stack
 from operations.ssh import client
@@ -30,7 +28,7 @@ def body(name: str, user: User, request: bytes) -> dict[str, object]:
     return {
         "apiVersion": "certificates.k8s.io/v1",
         "kind": "CertificateSigningRequest",
-        "metadata": {"name": name, "annotations": {"kube-ha.io/asked-by": _operator()}},
+        "metadata": {"name": name, "annotations": {asker.ANNOTATION: asker.name()}},
         "spec": {
             "request": base64.b64encode(request).decode(),
             "signerName": SIGNER,
@@ -65,12 +63,3 @@ def _decoded(text: str) -> bytes:
         return base64.b64decode(text, validate=True)
     except ValueError:
         return b""  # said by who reads it
-
-
-def _operator() -> str:
-    """Who says to be at this computer: a hint for who reads the audit log, not a proof."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):  # a container's user without a name
-        name = "unknown"
-    return re.sub(r"[^A-Za-z0-9._@-]", "-", f"{name}@{socket.gethostname()}")[:128]

@@ -16,7 +16,7 @@ import yaml
 
 from artifacts import build, bundle
 from artifacts.lock import read
-from operations.conformance.kubectl import Kubectl
+from operations.engine.kubectl import Kubectl
 from stacks.catalogue.prometheus.names import AGENT_PORT, NODE_PORT
 from tests.e2e.harness import config, versions
 from tests.e2e.harness.assertions import assert_up_changes_nothing

@@ -15,10 +15,10 @@ import pytest
 
 from operations.conformance import cluster, images, report
 from operations.conformance.__main__ import main
-from operations.conformance.kubectl import Kubectl
 from operations.conformance.report import Choice
 from operations.conformance.suite import LOG, REPORT, Suite
 from operations.engine.engine import StackError
+from operations.engine.kubectl import Kubectl
 from tests.unit.render.examples import lab
 
 REGISTRY = "registry.k8s.io/e2e-test-images"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from operations import dashboard
-from operations.conformance.kubectl import Kubectl
 from operations.engine.engine import StackError
+from operations.engine.kubectl import Kubectl
 from stacks.cluster.resolve import plan
 from stacks.load import load
 from tests.unit.configs import lab
