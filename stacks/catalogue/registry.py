@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from stacks.catalogue import local_path, metrics_server
+from stacks.catalogue import local_path, metrics_server, toolbox
 from stacks.catalogue.entry import Entry
 from stacks.catalogue.prometheus import addon as prometheus
 from stacks.config.fields import Role
@@ -14,6 +14,7 @@ ENTRIES: dict[str, Entry] = {
     "local-path": local_path,
     "metrics-server": metrics_server,
     "prometheus": prometheus,
+    "toolbox": toolbox,
 }
 
 

@@ -31,7 +31,8 @@ def said_problems(spec: Spec) -> list[Problem]:
         out += [
             Problem(f"{path}.{field.alias or key}", f"has no meaning for {name}; leave it out")
             for key, field in sorted(AddonSpec.model_fields.items())
-            if key not in ("manifests", *taken) and getattr(said, key) != field.default
+            if key not in ("manifests", *taken)
+            and getattr(said, key) != field.get_default(call_default_factory=True)
         ]
         if not said.manifests and name not in chosen:
             text = (

@@ -12,7 +12,16 @@ from pydantic import Field
 from stacks.config.cluster import ClusterSpec
 from stacks.config.control_plane import ControlPlaneSpec
 from stacks.config.etcd import EtcdSpec
-from stacks.config.fields import AllowId, DnsLabel, Endpoint, FilePath, Folder, Section
+from stacks.config.fields import (
+    AllowId,
+    DnsLabel,
+    Endpoint,
+    FilePath,
+    Folder,
+    LabelKey,
+    LabelValue,
+    Section,
+)
 from stacks.config.front_doors import FrontDoorsSpec
 from stacks.config.kubelet import KubeletSpec
 from stacks.config.machines import MachinesSpec
@@ -50,6 +59,10 @@ class AddonSpec(Section):
     )
     alertmanagers: tuple[Endpoint, ...] = Field(
         (), description="prometheus: who is told of alerts, each as host:port"
+    )
+    nodes: dict[LabelKey, LabelValue] = Field(
+        default_factory=dict,
+        description="toolbox: labels of the nodes that keep its image; default: all nodes",
     )
 
 

@@ -35,6 +35,7 @@ class Versions:
     local_path: str
     prometheus: str
     node_exporter: str
+    toolbox: str
     agnhost: str
 
 
@@ -124,6 +125,7 @@ def _sets() -> Mapping[str, Versions]:
             local_path=names["localPath"],
             prometheus=names["prometheus"],
             node_exporter=names["nodeExporter"],
+            toolbox=names["toolbox"],
             agnhost=names["agnhost"],
         )
     return out

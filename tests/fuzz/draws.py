@@ -246,6 +246,8 @@ def _addons(dice: Dice, by_type: Draw) -> object:
             "alertmanagers": ["am.example.com:9093"],
         }
         drawn["prometheus"] = {key: value for key, value in said.items() if dice.chance(50)}
+    if dice.chance(30):
+        drawn["toolbox"] = {"nodes": {"tier": "edge"}} if dice.chance(50) else {}
     return drawn | ({"metrics-server": {}} if dice.chance(30) else {})
 
 

@@ -42,7 +42,7 @@ _OLDER = Bundle(
 _NETWORKS = Bundle(call="with_network(", also=("network=cilium",), link=".local/bundle-networks")
 _ADDONS = Bundle(
     call="with_addons(",
-    also=("addon=local-path", "addon=metrics-server", "addon=prometheus"),
+    also=("addon=local-path", "addon=metrics-server", "addon=prometheus", "addon=toolbox"),
     link=".local/bundle-addons",
 )
 # With the network too: one story needs both, and each bundle is another gigabyte.

@@ -34,6 +34,7 @@ VERSIONS = Versions(
     local_path="0.0.30",
     prometheus="3.16.0",
     node_exporter="1.12.1",
+    toolbox="0.15",
     agnhost="2.63.0",
 )
 

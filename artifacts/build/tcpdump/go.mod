@@ -1,0 +1,3 @@
+module kube-ha.local/tcpdump
+
+go 1.26
