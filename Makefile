@@ -70,6 +70,9 @@ logs: engine ## journal of NODE, or of all nodes of POOL or ROLE; UNIT=kubelet, 
 ssh: engine ## a session on NODE of STACK (dev), with the stack's own user and key; CMD="..." runs one command
 	@bash ci/ssh-key.sh $(PY) -m operations.session $(S) "$(NODE)" $(if $(CMD),--command $(call quoted,CMD))
 
+debug: engine ## tools on NODE of STACK (dev), or beside POD=namespace/name, until they are left: a shell, or COMMAND="..." and its exit code; VIA=pod or ssh, IMAGE, HOURS (4), CONTAINER, PROFILE
+	@bash ci/ssh-key.sh $(PY) -m operations.debug $(S) $(foreach name,NODE POD CONTAINER COMMAND IMAGE PROFILE VIA HOURS,$(if $(call said,$(name)),--$(call lower,$(name)) $(call quoted,$(name))))
+
 verify: engine ## the acceptance check on the cluster of STACK (dev)
 	@bash ci/ssh-key.sh $(PY) -m operations.verify $(S)
 

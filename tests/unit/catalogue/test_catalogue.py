@@ -205,3 +205,17 @@ def test_a_mirror_is_asked_first_for_what_is_of_a_registry_of_everybodys() -> No
     once = tomllib.loads(containerd.hosts(plan(load(lab(said))))["docker.io"])
     assert [*once["host"]] == [mirror.registry]
     assert "docker.io" not in containerd.hosts(plan(load(adopted({"addons": {"local-path": {}}}))))
+
+
+def test_toolbox_is_kept_on_all_nodes_or_on_those_of_its_labels() -> None:
+    def pod(said: dict[str, object]) -> dict[str, Any]:
+        text = plan(load(lab({"addons": {"toolbox": said}}))).addons[0].text
+        return dict(yaml.safe_load(text)["spec"]["template"]["spec"])
+
+    assert "nodeSelector" not in pod({})
+    assert pod({"nodes": {"tier": "edge"}})["nodeSelector"] == {"tier": "edge"}
+    # Whatever keeps others from a node: that is where it will be asked for.
+    assert pod({})["tolerations"] == [{"operator": "Exists"}]
+    assert pod({})["automountServiceAccountToken"] is False
+    with pytest.raises(SpecError, match=r"addons\.local-path\.nodes"):
+        load(lab({"addons": {"local-path": {"nodes": {"tier": "edge"}}}}))
