@@ -88,9 +88,9 @@ def _probes(plan: Plan, pairs: Iterable[tuple[Node, Node]]) -> Iterator[Probe]:
 
 
 def _is_used(plan: Plan, rule: Rule) -> bool:
-    """A firewall opens a network's tunnel for all its backends; one by routes has none."""
-    tunnels = {tunnel.name for tunnel in networks.of(plan.spec).TUNNELS}
-    return not (rule.name in tunnels and networks.backend(plan.spec).needs_layer_2)
+    """A firewall opens a network's tunnels for all its backends."""
+    unused = {*networks.of(plan.spec).TUNNELS} - {*networks.tunnels(plan.spec)}
+    return rule.name not in {tunnel.name for tunnel in unused}
 
 
 def _doors(rule: Rule) -> Iterator[str]:

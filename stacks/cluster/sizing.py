@@ -16,6 +16,9 @@ from stacks.config.sizing import PATH, SIZES, SMALLEST, Size, SizingSpec
 from stacks.config.spec import Spec
 from stacks.providers.places import Place
 
+# Sessions of a mesh grow with the square of the nodes, watches of the API with the nodes.
+_BGP_OF_MANY: Mapping[str, object] = {"bgp_topology": "reflectors", "typha": True}
+
 # Per size, by section and field, what differs from the defaults of the model: those are for the
 # smallest one. Flags are single entries of their mapping, so that the user's replace them one by
 # one.
@@ -24,7 +27,7 @@ _VALUES: Mapping[Size, Mapping[str, Mapping[str, object]]] = {
     300: {
         "etcd": {"quota_backend_gib": 4},
         "load_balancing": {"check_interval_ms": 3000},
-        "network": {"dns_replicas": 20},
+        "network": {"dns_replicas": 20, **_BGP_OF_MANY},
         "control_plane": {
             "api_server_args": {
                 "goaway-chance": "0.001",
@@ -37,7 +40,7 @@ _VALUES: Mapping[Size, Mapping[str, Mapping[str, object]]] = {
     1000: {
         "etcd": {"quota_backend_gib": 4},
         "load_balancing": {"check_interval_ms": 5000},
-        "network": {"dns_replicas": 64},
+        "network": {"dns_replicas": 64, **_BGP_OF_MANY},
         "control_plane": {
             "api_server_args": {
                 "goaway-chance": "0.001",
