@@ -122,16 +122,13 @@ unplug_bpf() {
   rm -rf "$ROOT/run/cilium" "$ROOT/etc/cni/net.d/05-cilium.conflist"
 }
 
-# Calico's interfaces of pods, its sets of addresses, and routes to blocks of other nodes. Those by BIRD are its own
-# where its folder is: it has port 179 for itself.
+# Calico's interfaces of pods, and routes to blocks of other nodes. Those by BIRD are its own where its folder is: it
+# has port 179 for itself. Sets of addresses of rules in iptables mode stay until a boot: without rules they do nothing.
 unplug_calico() {
-  local link set
+  local link
   if [[ ! -d $ROOT/var/lib/calico ]]; then return 0; fi
   for link in $(ip -o link show 2>/dev/null | awk -F '[ :@]+' '{print $2}'); do
     if [[ $link == cali* ]]; then ip link delete "$link" 2>/dev/null; fi
-  done
-  for set in $(ipset list -n 2>/dev/null); do
-    if [[ $set == cali* ]]; then ipset destroy "$set" 2>/dev/null; fi
   done
   ip route flush proto 80 2>/dev/null
   ip route flush proto bird 2>/dev/null

@@ -22,7 +22,7 @@ _NOT_FOR_PODS = 3  # addresses of a node's part: the network's own, the bridge's
 _OWN = "set it in your own network's manifest"
 
 # Keys that some networks do not follow.
-_OF_SOME = (
+OF_SOME = (
     *("mtu", "backend", "kube_proxy_replacement", "block_size", "typha"),
     *("bgp_topology", "bgp_reflector_pools", "bgp_as_number", "bgp_peers"),
 )
@@ -128,7 +128,7 @@ def _idle(spec: Spec) -> list[Problem]:
     """Settings that another network follows, or nobody."""
     network, wanted = registry.of(spec), spec.network
     fields = type(wanted).model_fields
-    said = [key for key in _OF_SOME if getattr(wanted, key) != fields[key].default]
+    said = [key for key in OF_SOME if getattr(wanted, key) != fields[key].default]
     out = []
     for key in (key for key in said if not registry.follows(spec, key)):
         path = fields[key].alias or key

@@ -38,6 +38,27 @@ class NetworkSpec(Section):
         "native of cilium and bgp of calico, which need all nodes on one layer 2, or with bgp "
         "routers that peer; with vxlan-across-subnets of calico within a subnet alone",
     )
+    kube_proxy_replacement: bool = Field(
+        default=False,
+        description="Cilium implements services itself, and no kube-proxy runs; fixed when the "
+        "cluster is made",
+    )
+    proxy_mode: Literal["nftables", "iptables"] = Field(
+        "nftables", description="how kube-proxy implements services"
+    )
+    node_cidr_mask: Annotated[int, Field(ge=20, le=28)] = Field(
+        24,
+        description="a node's part of podCidr, in bits: 24 has addresses for 253 pods; fixed when "
+        "the cluster is made",
+    )
+    dns_replicas: Annotated[int, Field(ge=1, le=500)] = Field(
+        2, description="pods of CoreDNS, on a node each; never more than there are nodes"
+    )
+    mtu: Annotated[int, Field(ge=576, le=9000)] | None = Field(
+        None,
+        description="biggest packet of a pod in bytes; pods that run keep theirs, and to go back "
+        "write the old number; default: what the machine's interface takes, less 50 for vxlan",
+    )
     bgp_topology: Literal["mesh", "reflectors", "peers"] = Field(
         "mesh",
         description="whom nodes have BGP sessions with: each other; route reflectors, which are "
@@ -60,27 +81,6 @@ class NetworkSpec(Section):
         default=False,
         description="programs of calico on nodes ask Typha on control plane nodes in place of the "
         "API; default: above 100 nodes (sizing.nodes)",
-    )
-    kube_proxy_replacement: bool = Field(
-        default=False,
-        description="Cilium implements services itself, and no kube-proxy runs; fixed when the "
-        "cluster is made",
-    )
-    proxy_mode: Literal["nftables", "iptables"] = Field(
-        "nftables", description="how kube-proxy implements services"
-    )
-    node_cidr_mask: Annotated[int, Field(ge=20, le=28)] = Field(
-        24,
-        description="a node's part of podCidr, in bits: 24 has addresses for 253 pods; fixed when "
-        "the cluster is made",
-    )
-    dns_replicas: Annotated[int, Field(ge=1, le=500)] = Field(
-        2, description="pods of CoreDNS, on a node each; never more than there are nodes"
-    )
-    mtu: Annotated[int, Field(ge=576, le=9000)] | None = Field(
-        None,
-        description="biggest packet of a pod in bytes; pods that run keep theirs, and to go back "
-        "write the old number; default: what the machine's interface takes, less 50 for vxlan",
     )
 
 

@@ -145,7 +145,7 @@ def problems(spec: Spec) -> Iterator[Problem]:
     for place, name in enumerate(network.bgp_reflector_pools):
         pool = spec.pools.get(name)
         if pool is None or not {"master", "worker"} & {*pool.roles}:
-            text = f"{name} is no pool of nodes; name one that has the role master or worker"
+            text = f"{name} is not a pool of nodes; name one that has the role master or worker"
             yield Problem(f"network.bgpReflectorPools[{place}]", text)
     if chosen == "peers" and not network.bgp_peers:
         text = "is peers, and bgpPeers has no router: no node would know a way to another's pods"

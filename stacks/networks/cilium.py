@@ -47,9 +47,7 @@ CUTS: Mapping[str, str] = {
     "backend": "until Cilium has restarted on every node, pods of nodes with the one cannot reach "
     "pods of nodes with the other",
 }
-TUNNELS: tuple[Tunnel, ...] = (
-    Tunnel("vxlan", "udp", 8472, "Cilium's packets", backends=("vxlan",)),
-)
+TUNNELS: tuple[Tunnel, ...] = (Tunnel("vxlan", "udp", 8472, "Cilium's packets", ("vxlan",)),)
 NAMESPACES: tuple[str, ...] = ()
 IMAGES: tuple[str, ...] = (_AGENT,)
 REGISTRIES: tuple[str, ...] = ("quay.io",)

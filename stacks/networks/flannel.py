@@ -42,9 +42,7 @@ CUTS: Mapping[str, str] = {
     "backend": "until flannel has restarted on every node, pods of nodes with the one cannot reach "
     "pods of nodes with the other",
 }
-TUNNELS: tuple[Tunnel, ...] = (
-    Tunnel("vxlan", "udp", 8472, "flannel's packets", backends=("vxlan",)),
-)
+TUNNELS: tuple[Tunnel, ...] = (Tunnel("vxlan", "udp", 8472, "flannel's packets", ("vxlan",)),)
 LOCAL_PORTS: Mapping[int, str] = {}
 MASTER_LOCAL_PORTS: Mapping[int, str] = {}
 SYSCTLS: Mapping[str, str] = {}
