@@ -59,10 +59,11 @@ class NetworkSpec(Section):
         description="biggest packet of a pod in bytes; pods that run keep theirs, and to go back "
         "write the old number; default: what the machine's interface takes, less 50 for vxlan",
     )
-    bgp_topology: Literal["mesh", "reflectors", "peers"] = Field(
+    bgp_topology: Literal["mesh", "mesh-and-reflectors", "reflectors", "peers"] = Field(
         "mesh",
         description="whom nodes have BGP sessions with: each other; route reflectors, which are "
-        "nodes; or bgpPeers alone; default: mesh, above 100 nodes (sizing.nodes) reflectors",
+        "nodes; each other and reflectors, on the way between both; or bgpPeers alone; default: "
+        "mesh, above 100 nodes (sizing.nodes) reflectors",
     )
     bgp_reflector_pools: tuple[DnsLabel, ...] = Field(
         (),

@@ -217,15 +217,13 @@ def _cut_off(before: Memory, plan: Plan) -> Iterator[Refusal]:
     """Settings of the pod network that nodes cannot all take over at once."""
     if before.plan is None:
         return
-    for key, cut in networks.of(plan.spec).CUTS.items():
-        specs = (before.plan.spec, plan.spec)
-        old, new = (getattr(one.network, key) for one in specs)
-        if old != new and any(networks.follows(one, key) for one in specs):
-            path = NetworkSpec.model_fields[key].alias or key
-            back = [*old] if isinstance(old, tuple) else old
-            text = f"from {_words(old)} to {_words(new)}: {cut}; set it back to {back!r}"
-            kind = f"network-{key.replace('_', '-')}"
-            yield Refusal(kind, _words(new), f"network.{path}", text)
+    for key, cut in networks.cuts(before.plan.spec, plan.spec):
+        old, new = (getattr(one.network, key) for one in (before.plan.spec, plan.spec))
+        path = NetworkSpec.model_fields[key].alias or key
+        back = [*old] if isinstance(old, tuple) else old
+        text = f"from {_words(old)} to {_words(new)}: {cut}; set it back to {back!r}"
+        kind = f"network-{key.replace('_', '-')}"
+        yield Refusal(kind, _words(new), f"network.{path}", text)
 
 
 def _words(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from stacks.config.network import NetworkSpec
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.documents.kubernetes_objects import (
@@ -26,6 +27,20 @@ _CUT = (
     "sessions end before others are there, and for seconds pods of different nodes do not reach "
     "each other"
 )
+# The mesh is an object, and reflectors are marks of Nodes.
+_ENDS_FIRST = (
+    "what was ends with the add-ons, what is to be is there with the list of nodes, at the end of "
+    "the update, and until then pods of different nodes do not reach each other; go by "
+    "mesh-and-reflectors, in an update of its own, or have bgpPeers before"
+)
+# From one to the other nobody loses all sessions.
+_STEPS = frozenset(
+    {
+        *(("mesh", "mesh-and-reflectors"), ("mesh-and-reflectors", "mesh")),
+        *(("mesh-and-reflectors", "reflectors"), ("reflectors", "mesh-and-reflectors")),
+        *(("peers", "mesh"), ("peers", "mesh-and-reflectors")),
+    }
+)
 
 PROVED = True
 POLICIES = True
@@ -46,14 +61,14 @@ BACKENDS: Mapping[str, Backend] = {
 CUTS: Mapping[str, str] = {
     "backend": "until Calico has restarted on every node, pods of nodes with the one cannot reach "
     "pods of nodes with the other",
-    "bgp_topology": _CUT,
+    "bgp_topology": _ENDS_FIRST,
     "bgp_reflector_pools": _CUT,
     "bgp_as_number": _CUT,
 }
 TUNNELS: tuple[Tunnel, ...] = (
     Tunnel("vxlan", "udp", 4789, "Calico's packets", backends=_OVER_VXLAN),
     Tunnel("bgp", "tcp", 179, "BGP of Calico", backends=("bgp",)),
-    Tunnel("typha", "tcp", calico_pods.TYPHA_PORT, "Calico's Typha", to="master"),
+    Tunnel("typha", "tcp", calico_pods.TYPHA_PORT, "Calico's Typha", to="master", setting="typha"),
 )
 LOCAL_PORTS: Mapping[int, str] = {9099: "the health of Calico's Felix"}
 MASTER_LOCAL_PORTS: Mapping[int, str] = {
@@ -139,7 +154,7 @@ def problems(spec: Spec) -> Iterator[Problem]:
     if network.backend != "bgp":
         return
     chosen = network.bgp_topology
-    if network.bgp_reflector_pools and chosen != "reflectors":
+    if network.bgp_reflector_pools and not chosen.endswith("reflectors"):
         text = f"does nothing with bgpTopology {chosen}; leave it out, or use reflectors"
         yield Problem("network.bgpReflectorPools", text)
     for place, name in enumerate(network.bgp_reflector_pools):
@@ -165,12 +180,28 @@ def _routers(spec: Spec) -> Iterator[Problem]:
 def marks(spec: Spec, members: Sequence[Member]) -> Mapping[str, Marks]:
     """By name of the node: those that are route reflectors; of the others, that they are none."""
     network = spec.network
-    by_reflectors = (network.backend, network.bgp_topology) == ("bgp", "reflectors")
+    by_reflectors = network.backend == "bgp" and network.bgp_topology.endswith("reflectors")
     chosen = _reflectors(members, network.bgp_reflector_pools) if by_reflectors else set()
     mark = Marks(
         labels={calico_objects.REFLECTOR: "true"}, annotations={_CLUSTER_ID: _OF_ALL_REFLECTORS}
     )
     return {one.name: mark if one.name in chosen else Marks() for one in members}
+
+
+def is_smooth(key: str, before: NetworkSpec, now: NetworkSpec) -> bool:
+    """Whether other sessions carry packets while these change.
+
+    Of reflectors with a mesh beside them only pods on those that begin or end as such may be cut
+    off for seconds: a mesh leaves reflectors out.
+    """
+    topologies = (before.bgp_topology, now.bgp_topology)
+    routers = before.bgp_peers if before.bgp_peers == now.bgp_peers else ()
+    by_routers = any(not router.zones for router in routers)
+    if key == "bgp_topology":
+        return by_routers or topologies in _STEPS
+    if key == "bgp_reflector_pools":
+        return by_routers or now.bgp_topology != "reflectors"
+    return False
 
 
 def _reflectors(members: Sequence[Member], pools: Sequence[str]) -> set[str]:

@@ -149,12 +149,12 @@ def settings(spec: Spec, addon: str) -> Iterator[Document]:
         {
             "asNumber": network.bgp_as_number,
             "logSeverityScreen": "Info",
-            "nodeToNodeMeshEnabled": network.bgp_topology == "mesh",
+            "nodeToNodeMeshEnabled": network.bgp_topology.startswith("mesh"),
         },
     )
     if network.backend != "bgp":
         return
-    if network.bgp_topology == "reflectors":
+    if network.bgp_topology.endswith("reflectors"):
         # Of reflectors among each other, too.
         reflectors: Document = {"nodeSelector": "all()", "peerSelector": f"has({REFLECTOR})"}
         yield _object("BGPPeer", "route-reflectors", reflectors, **mark)

@@ -25,7 +25,7 @@ from stacks.documents.kubernetes_objects import (
 )
 from stacks.documents.yaml_text import documents
 from stacks.networks import cilium_rights
-from stacks.networks.network import Backend, Tunnel, Wanted, no_marks, no_problems
+from stacks.networks.network import Backend, Tunnel, Wanted, never_smooth, no_marks, no_problems
 
 _NAMESPACE = "kube-system"
 _AGENT = "cilium"
@@ -58,7 +58,7 @@ ROLLOUTS: tuple[str, ...] = (
 )
 ADDONS: tuple[str, ...] = (_AGENT, _OPERATOR, _RIGHTS)
 PRUNED: Mapping[str, str] = {}
-problems, marks = no_problems, no_marks
+problems, marks, is_smooth = no_problems, no_marks, never_smooth
 # Of programs on every node, at 127.0.0.1.
 LOCAL_PORTS: Mapping[int, str] = {_HEALTH_PORT: "the health of Cilium's agent"}
 MASTER_LOCAL_PORTS: Mapping[int, str] = {_OPERATOR_PORT: "Cilium's operator"}

@@ -25,7 +25,7 @@ from stacks.documents.kubernetes_objects import (
 )
 from stacks.documents.yaml_text import documents
 from stacks.networks import own_node
-from stacks.networks.network import Backend, Tunnel, Wanted, no_marks, no_problems
+from stacks.networks.network import Backend, Tunnel, Wanted, never_smooth, no_marks, no_problems
 
 _NAMESPACE = "kube-flannel"
 _NAME = "flannel"
@@ -54,7 +54,7 @@ MASTER_IMAGES: tuple[str, ...] = ()
 ROLLOUTS: tuple[str, ...] = (f"{_NAMESPACE}/daemonset/{_NAME}",)
 ADDONS: tuple[str, ...] = (_NAME,)
 PRUNED: Mapping[str, str] = {}
-problems, marks = no_problems, no_marks
+problems, marks, is_smooth = no_problems, no_marks, never_smooth
 
 # Its part of a Node, and its account.
 _ANNOTATIONS = "flannel.alpha.coreos.com/"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
+from stacks.config.network import NetworkSpec
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.documents.kubernetes_objects import ROLLING, Document
@@ -24,6 +25,7 @@ class Tunnel(NamedTuple):
     what: str  # for people: whose it is
     backends: tuple[str, ...] = ()  # that use it; empty: all
     to: Literal["node", "master"] = "node"  # who listens
+    setting: str = ""  # key of section `network` that has to be on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +100,9 @@ class Network(Protocol):
     def marks(self, spec: Spec, members: Sequence[Member]) -> Mapping[str, Marks]:
         """By name of the node; empty where it marks none, whatever its settings are."""
 
+    def is_smooth(self, key: str, before: NetworkSpec, now: NetworkSpec) -> bool:
+        """Whether a change of a key of CUTS cuts nobody off after all."""
+
     def policies(self) -> Iterable[tuple[Document, Document]]:
         """What its account may write from a node: ValidatingAdmissionPolicies, bindings."""
 
@@ -105,6 +110,11 @@ class Network(Protocol):
 def no_problems(_spec: Spec) -> tuple[Problem, ...]:
     """Of a network whose settings have no rules of their own."""
     return ()
+
+
+def never_smooth(_key: str, _before: NetworkSpec, _now: NetworkSpec) -> bool:
+    """Of a network that has no way without a cut."""
+    return False
 
 
 def no_marks(_spec: Spec, _members: Sequence[Member]) -> Mapping[str, Marks]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from stacks.config.fields import Role
 from stacks.config.runtime import OWN_REGISTRIES
@@ -49,15 +49,30 @@ def with_setting(key: str) -> list[str]:
 
 
 def tunnels(spec: Spec) -> tuple[Tunnel, ...]:
-    """Of the chosen one, those that its backend uses."""
-    chosen = spec.network.backend
-    return tuple(one for one in of(spec).TUNNELS if not one.backends or chosen in one.backends)
+    """Of the chosen one, those that its backend and settings use."""
+    said = spec.network
+    return tuple(
+        one
+        for one in of(spec).TUNNELS
+        if (not one.backends or said.backend in one.backends)
+        and (not one.setting or getattr(said, one.setting))
+    )
 
 
 def follows(spec: Spec, key: str) -> bool:
     """Whether the chosen one follows a key of section `network` with its backend."""
     owners = [name for name, one in of(spec).BACKENDS.items() if key in one.settings]
     return key in of(spec).SETTINGS and (not owners or spec.network.backend in owners)
+
+
+def cuts(before: Spec, now: Spec) -> Iterator[tuple[str, str]]:
+    """Keys of section `network` whose change cuts pods of nodes off from each other -> how."""
+    network = of(now)
+    for key, how in network.CUTS.items():
+        old, new = (getattr(one.network, key) for one in (before, now))
+        followed = any(follows(one, key) for one in (before, now))
+        if old != new and followed and not network.is_smooth(key, before.network, now.network):
+            yield key, how
 
 
 def backend(spec: Spec) -> Backend:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from stacks.documents.kubernetes_objects import Document, config_map
 from stacks.documents.yaml_text import documents
-from stacks.networks.network import Backend, Tunnel, Wanted, no_marks, no_problems
+from stacks.networks.network import Backend, Tunnel, Wanted, never_smooth, no_marks, no_problems
 
 PROVED = True
 POLICIES = True
@@ -28,7 +28,7 @@ MASTER_IMAGES: tuple[str, ...] = ()
 ROLLOUTS: tuple[str, ...] = ("kube-toy/daemonset/toy",)
 ADDONS: tuple[str, ...] = ("toy",)
 PRUNED: Mapping[str, str] = {}
-problems, marks = no_problems, no_marks
+problems, marks, is_smooth = no_problems, no_marks, never_smooth
 
 
 def manifests(wanted: Wanted) -> Mapping[str, str]:

@@ -33,6 +33,10 @@ def refused(before: dict[str, object], after: dict[str, object]) -> list[tuple[s
 
 CALICO = {"network.plugin": "calico"}
 BGP = {**CALICO, "network.backend": "bgp"}
+BOTH = {**BGP, "network.bgpTopology": "mesh-and-reflectors"}
+ROUTER = {"address": "192.0.2.1", "asNumber": 65001}
+IN_A = {**ROUTER, "zones": ["a"]}
+ENDS_FIRST = "what was ends with the add-ons, what is to be is there with the list of nodes, at the end of the update, and until then pods of different nodes do not reach each other; go by mesh-and-reflectors, in an update of its own, or have bgpPeers before"
 SESSIONS = "sessions end before others are there, and for seconds pods of different nodes do not reach each other"
 ALLOWED = [
     ({}, {}),
@@ -57,6 +61,14 @@ ALLOWED = [
     ({}, {"network.backend": "host-gw", "allow": ["network-backend/host-gw"]}),
     ({}, {"network.backend": "host-gw", "allow": ["network-backend/host-gw"]}),
     ({}, {"pools.master.count": 2, "pools.worker.count": 1, "allow": ["leave-together/master-3"]}),
+    (BGP, {**BGP, "network.bgpTopology": "mesh-and-reflectors"}),
+    (BOTH, {**BGP, "network.bgpTopology": "reflectors"}),
+    (BOTH, {**BGP, "sizing.nodes": 300}),
+    (BOTH, {**BOTH, "network.bgpReflectorPools": ["worker"]}),
+    ({**BGP, "network.bgpTopology": "reflectors"}, BOTH),
+    (BOTH, BGP),
+    # Routers that all nodes have sessions with, before and after.
+    ({**BGP, "network.bgpPeers": [ROUTER]}, {**BGP, "network.bgpPeers": [ROUTER], "network.bgpTopology": "peers"}),
     # Over VXLAN there are no sessions, and a mesh that is said stays at any size.
     (CALICO, {**CALICO, "sizing.nodes": 300}),
     (BGP, {**BGP, "sizing.nodes": 300, "network.bgpTopology": "mesh"}),
@@ -82,10 +94,14 @@ REFUSED = [
     ({}, {"network.plugin": "none"}, [fixed("network.plugin", "'flannel'", "'none'", "running pods are wired by it")]),
     ({"network.plugin": "cilium"}, {"network.plugin": "cilium", "network.kubeProxyReplacement": True}, [fixed("network.kubeProxyReplacement", "false", "true", "rules and programs for Services are in the kernel of every node, and those of the one do not make way for those of the other")]),
     (CALICO, {**CALICO, "network.blockSize": 24}, [fixed("network.blockSize", "26", "24", "nodes have blocks of that size, and pods addresses of them")]),
-    (BGP, {**BGP, "network.bgpTopology": "reflectors"}, [("network.bgpTopology", f"from mesh to reflectors: {SESSIONS}; set it back to 'mesh'; " + ALLOW.format("network-bgp-topology/reflectors"))]),
+    (BGP, {**BGP, "network.bgpTopology": "reflectors"}, [("network.bgpTopology", f"from mesh to reflectors: {ENDS_FIRST}; set it back to 'mesh'; " + ALLOW.format("network-bgp-topology/reflectors"))]),
     # What follows from the size counts as much as what is said.
-    (BGP, {**BGP, "sizing.nodes": 300}, [("network.bgpTopology", f"from mesh to reflectors: {SESSIONS}; set it back to 'mesh'; " + ALLOW.format("network-bgp-topology/reflectors"))]),
+    (BGP, {**BGP, "sizing.nodes": 300}, [("network.bgpTopology", f"from mesh to reflectors: {ENDS_FIRST}; set it back to 'mesh'; " + ALLOW.format("network-bgp-topology/reflectors"))]),
     ({**BGP, "network.bgpTopology": "reflectors"}, {**BGP, "network.bgpTopology": "reflectors", "network.bgpReflectorPools": ["worker"]}, [("network.bgpReflectorPools", f"from none to worker: {SESSIONS}; set it back to []; " + ALLOW.format("network-bgp-reflector-pools/worker"))]),
+    (BGP, {**BGP, "network.bgpTopology": "peers", "network.bgpPeers": [ROUTER]}, [("network.bgpTopology", f"from mesh to peers: {ENDS_FIRST}; set it back to 'mesh'; " + ALLOW.format("network-bgp-topology/peers"))]),
+    # Of one zone alone: the others would lose all.
+    ({**BGP, "network.bgpPeers": [IN_A]}, {**BGP, "network.bgpPeers": [IN_A], "network.bgpTopology": "peers"}, [("network.bgpTopology", f"from mesh to peers: {ENDS_FIRST}; set it back to 'mesh'; " + ALLOW.format("network-bgp-topology/peers"))]),
+    (BOTH, {**BGP, "network.bgpTopology": "reflectors", "network.bgpReflectorPools": ["worker"]}, [("network.bgpReflectorPools", f"from none to worker: {SESSIONS}; set it back to []; " + ALLOW.format("network-bgp-reflector-pools/worker"))]),
     (BGP, {**BGP, "network.bgpAsNumber": 65000}, [("network.bgpAsNumber", f"from 64512 to 65000: {SESSIONS}; set it back to 64512; " + ALLOW.format("network-bgp-as-number/65000"))]),
     ({}, {"network.nodeCidrMask": 25}, [fixed("network.nodeCidrMask", "24", "25", "nodes have parts of cluster.podCidr of that size")]),
     ({}, {"controlPlane.encryptSecrets": False}, [fixed("controlPlane.encryptSecrets", "true", "false", "Secrets are in etcd in the form it chose")]),

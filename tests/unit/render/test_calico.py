@@ -118,6 +118,10 @@ def test_nodes_have_sessions_with_whom_the_config_says() -> None:
     peers = made(wanted(**REFLECTORS))["BGPPeer", "route-reflectors"]
     assert mesh(wanted(**REFLECTORS)) is False
     assert peers == {"nodeSelector": "all()", "peerSelector": f"has({calico_objects.REFLECTOR})"}
+    both = wanted(**BGP, bgpTopology="mesh-and-reflectors")
+    assert mesh(both) is True
+    assert made(both)["BGPPeer", "route-reflectors"] == peers
+    assert reflecting(both) == reflecting(wanted(**REFLECTORS)) == {"worker-1", "worker-2"}
     own = wanted(**BGP, bgpTopology="peers", bgpPeers=ROUTERS, bgpAsNumber=65000)
     assert mesh(own) is False
     assert made(own)["BGPConfiguration", "default"]["asNumber"] == 65000
