@@ -86,8 +86,8 @@ ROLLOUTS: tuple[str, ...] = (
     f"{_NAMESPACE}/deployment/{calico_pods.CONTROLLERS}",
 )
 ADDONS: tuple[str, ...] = (
-    *("calico-crds", "calico-kube-controllers", "calico-node", "calico-rights"),
-    *(_SETTINGS, "calico-typha"),
+    *("calico-crds", "calico-crds-of-settings", "calico-kube-controllers", "calico-node"),
+    *("calico-rights", _SETTINGS, "calico-typha"),
 )
 PRUNED: Mapping[str, str] = {_SETTINGS: f"bgppeers.{calico_objects.GROUP}"}
 
@@ -97,6 +97,7 @@ _CLUSTER_ID = f"{_ANNOTATIONS}RouteReflectorClusterID"
 # One for all: a route that a reflector has sent on is not taken by another one. Nobody dials it.
 _OF_ALL_REFLECTORS = "244.0.0.1"
 _REFLECTORS_OF_A_ZONE = 2
+_MOST_BYTES = 7000  # of the settings' add-on: it travels in one command of 8 KB
 _PASSWORDS = "calico-bgp-passwords"
 
 
@@ -107,6 +108,7 @@ def manifests(wanted: Wanted) -> Mapping[str, str]:
     """
     return {
         "calico-crds": documents(*calico_objects.definitions()),
+        "calico-crds-of-settings": documents(*calico_objects.definitions_of_settings()),
         "calico-kube-controllers": documents(calico_pods.controllers(wanted)),
         "calico-node": documents(calico_pods.agent(wanted)),
         "calico-rights": documents(*_rights(), *_of_passwords(wanted.spec)),
@@ -175,6 +177,11 @@ def _routers(spec: Spec) -> Iterator[Problem]:
             text = f"{peer.address} is named twice; nodes have one session with a router"
             yield Problem(f"network.bgpPeers[{place}].address", text)
         seen.add(peer.address)
+    if spec.network.bgp_peers:
+        size = len(documents(*calico_objects.settings(spec, _SETTINGS)))
+        if size > _MOST_BYTES:
+            text = f"make {size} bytes of objects, and one command takes {_MOST_BYTES}; name fewer"
+            yield Problem("network.bgpPeers", text)
 
 
 def marks(spec: Spec, members: Sequence[Member]) -> Mapping[str, Marks]:

@@ -66,8 +66,7 @@ FIELDS: Mapping[str, Mapping[str, Document]] = {
         "peerSelector": _TEXT,
     },
 }
-# Plural by kind.
-_CLUSTER_WIDE: Mapping[str, str] = {
+_PLURALS: Mapping[str, str] = {
     "BGPConfiguration": "bgpconfigurations",
     "BGPFilter": "bgpfilters",
     "BGPPeer": "bgppeers",
@@ -75,60 +74,58 @@ _CLUSTER_WIDE: Mapping[str, str] = {
     "CalicoNodeStatus": "caliconodestatuses",
     "ClusterInformation": "clusterinformations",
     "FelixConfiguration": "felixconfigurations",
-    "GlobalNetworkPolicy": "globalnetworkpolicies",
-    "GlobalNetworkSet": "globalnetworksets",
-    "HostEndpoint": "hostendpoints",
     "IPAMBlock": "ipamblocks",
     "IPAMConfig": "ipamconfigs",
     "IPAMHandle": "ipamhandles",
     "IPPool": "ippools",
     "IPReservation": "ipreservations",
     "KubeControllersConfiguration": "kubecontrollersconfigurations",
-    "StagedGlobalNetworkPolicy": "stagedglobalnetworkpolicies",
-    "Tier": "tiers",
-}
-_NAMESPACED: Mapping[str, str] = {
+    "GlobalNetworkPolicy": "globalnetworkpolicies",
+    "GlobalNetworkSet": "globalnetworksets",
+    "HostEndpoint": "hostendpoints",
     "NetworkPolicy": "networkpolicies",
     "NetworkSet": "networksets",
+    "StagedGlobalNetworkPolicy": "stagedglobalnetworkpolicies",
     "StagedKubernetesNetworkPolicy": "stagedkubernetesnetworkpolicies",
     "StagedNetworkPolicy": "stagednetworkpolicies",
+    "Tier": "tiers",
 }
-_WITH_STATUS = ("KubeControllersConfiguration",)
+_NAMESPACED = frozenset(
+    {"NetworkPolicy", "NetworkSet", "StagedKubernetesNetworkPolicy", "StagedNetworkPolicy"}
+)
+_WITH_STATUS = frozenset({"KubeControllersConfiguration"})
+_ANYTHING: Document = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def definitions() -> Iterator[Document]:
-    """CustomResourceDefinitions of all kinds that programs of Calico read or write."""
-    for kinds, scope in ((_CLUSTER_WIDE, "Cluster"), (_NAMESPACED, "Namespaced")):
-        for kind, plural in kinds.items():
-            yield _definition(kind, plural, scope)
+    """CustomResourceDefinitions of what programs of Calico read and write, and users may."""
+    yield from (_definition(kind) for kind in _PLURALS if kind not in FIELDS)
 
 
-def _definition(kind: str, plural: str, scope: str) -> Document:
-    kept: Document = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    spec = {**kept, **({"properties": dict(FIELDS[kind])} if kind in FIELDS else {})}
+def definitions_of_settings() -> Iterator[Document]:
+    """Those of what the config says; a command has no room for all."""
+    yield from (_definition(kind) for kind in FIELDS)
+
+
+def _definition(kind: str) -> Document:
+    plural = _PLURALS[kind]
+    typed = {**_ANYTHING, "properties": dict(FIELDS.get(kind, {}))}
+    schema = {**_ANYTHING, **({"properties": {"spec": typed}} if kind in FIELDS else {})}
     version: Document = {
         "name": "v1",
         "served": True,
         "storage": True,
-        "schema": {
-            "openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": kept}}
-        },
+        "schema": {"openAPIV3Schema": schema},
+        **({"subresources": {"status": {}}} if kind in _WITH_STATUS else {}),
     }
-    if kind in _WITH_STATUS:
-        version["subresources"] = {"status": {}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": meta(f"{plural}.{GROUP}"),
         "spec": {
             "group": GROUP,
-            "names": {
-                "kind": kind,
-                "listKind": f"{kind}List",
-                "plural": plural,
-                "singular": kind.lower(),
-            },
-            "scope": scope,
+            "names": {"kind": kind, "plural": plural},
+            "scope": "Namespaced" if kind in _NAMESPACED else "Cluster",
             "versions": [version],
         },
     }

@@ -37,6 +37,7 @@ BAD = [
     ({**BGP, "network.bgpReflectorPools": ["worker"]}, "network.bgpReflectorPools", "does nothing with bgpTopology mesh; leave it out, or use reflectors"),
     ({**BGP, "network.bgpTopology": "reflectors", "network.bgpReflectorPools": ["rack"]}, "network.bgpReflectorPools[0]", "rack is not a pool of nodes; name one that has the role master or worker"),
     ({**BGP, "network.bgpTopology": "peers"}, "network.bgpTopology", "is peers, and bgpPeers has no router: no node would know a way to another's pods"),
+    ({**BGP, "network.bgpPeers": [{**ROUTER, "address": f"192.0.2.{n}"} for n in range(1, 41)]}, "network.bgpPeers", "make 9068 bytes of objects, and one command takes 7000; name fewer"),
     ({**BGP, "network.bgpPeers": [ROUTER, ROUTER]}, "network.bgpPeers[1].address", "192.0.2.1 is named twice; nodes have one session with a router"),
     ({"network.nodeCidrMask": 19}, "network.nodeCidrMask", "19 is too small; at least 20"),
     ({"network.nodeCidrMask": 29}, "network.nodeCidrMask", "29 is too big; at most 28"),

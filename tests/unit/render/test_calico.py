@@ -7,10 +7,12 @@ import re
 import pytest
 import yaml
 
+from stacks.checks.sizes import OTHER_VALUES
 from stacks.cluster import artifacts
 from stacks.cluster.plan import Plan
 from stacks.networks import calico, calico_objects, calico_pods, registry
 from stacks.phases import downloads, gate, nodes, system_addons
+from stacks.phases.scripts import STDIN_LIMIT
 from stacks.render import sysctl
 from tests.unit.render.examples import assert_snapshot, lab
 from tests.unit.render.manifests import Yaml, at, one, pod_of
@@ -84,6 +86,11 @@ def reflecting(plan: Plan) -> set[str]:
 @pytest.mark.parametrize("name", calico.ADDONS)
 def test_snapshots(name: str) -> None:
     assert_snapshot(f"{name}.yaml", addon(name))
+
+
+@pytest.mark.parametrize("name", calico.ADDONS)
+def test_sizes_fit_into_one_command(name: str) -> None:
+    assert len(addon(name)) <= STDIN_LIMIT - OTHER_VALUES
 
 
 @pytest.mark.parametrize("name", calico.ADDONS)
@@ -218,7 +225,8 @@ def test_every_field_that_is_set_has_its_type_in_its_definition() -> None:
 def test_every_kind_that_an_account_reads_or_writes_is_defined() -> None:
     defined = {
         each["metadata"]["name"].partition(".")[0]
-        for each in yaml.safe_load_all(addon("calico-crds"))
+        for name in ("calico-crds", "calico-crds-of-settings")
+        for each in yaml.safe_load_all(addon(name))
     }
     named = {
         resource.partition("/")[0]
