@@ -76,6 +76,11 @@ class Image:
     command: tuple[str, ...]
     user: str
 
+    @property
+    def is_upstreams_alone(self) -> bool:
+        """Nothing says how to build it."""
+        return self.module is None and self.base is None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lock:
@@ -211,7 +216,7 @@ class _Reader:
         )
 
     def image(self, name: str, entry: Mapping[str, object]) -> Image:
-        version, recipe = self._version(entry), _section(entry, "build")
+        version, recipe = self._version(entry), _mapping(entry.get("build", {}), "build")
         module = _text(recipe, "module", "")
         base = _text(recipe, "base", "")
         return Image(

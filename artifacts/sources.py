@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Literal, assert_never
 
 from artifacts.download import Upstream, reachable
-from artifacts.lock import Lock, read
+from artifacts.lock import Lock, LockError, read
 from artifacts.progress import say
 
 Origin = Literal["downloaded", "built"]
@@ -21,8 +21,21 @@ def origins(lock: Lock, source: Source, upstream: Upstream) -> Mapping[str, Orig
     """Origin by name of file or image.
 
     `auto` downloads what comes from a host that answers, and builds the rest: some networks let one
-    of upstream's hosts through and not another.
+    of upstream's hosts through and not another. Raises LockError for what is upstream's alone, and
+    would have to be built.
     """
+    found = _origins(lock, source, upstream)
+    lost = [i for i in lock.images if i.is_upstreams_alone and found[i.name] == "built"]
+    if lost:
+        names = ", ".join(sorted(image.name for image in lost))
+        hosts = ", ".join(sorted({image.ref.partition("/")[0] for image in lost}))
+        raise LockError(
+            f"{names}: cannot be built, so {hosts} has to answer; make the bundle where it does"
+        )
+    return found
+
+
+def _origins(lock: Lock, source: Source, upstream: Upstream) -> Mapping[str, Origin]:
     names = [artefact.name for artefact in lock.artefacts]
     if source == "download":
         return dict.fromkeys(names, "downloaded")

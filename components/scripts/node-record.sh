@@ -5,7 +5,8 @@
 # whichever comes next. Only definitions; phases source it, and cluster-reader.sh.
 # Its keys: joining.NAME (that node was asked for, written before it can join), known (names as in WANTED: all that the
 # list of nodes has left in the cluster),
-#   labels and taints (lines "names<TAB>words": what was set last; while they are being set, what is to be as well).
+#   labels, taints and, of a network that writes some, annotations (lines "names<TAB>words": what was set last; while
+#   they are being set, what is to be as well).
 RECORD_NAME=kube-ha-nodes
 RECORD="{}" # its data, once it is read
 
@@ -14,7 +15,7 @@ RECORD_FORMS='
   def names: split(",")[]
     | only("[a-z0-9]([a-z0-9-]*[a-z0-9])?|[a-z0-9][a-z0-9-]*\\[[0-9]{1,5}-[0-9]{1,5}(/[0-9]{1,5})?\\]")
     | select(. != "");
-  def word($kind): (if $kind == "labels" then "" else ":(NoSchedule|PreferNoSchedule|NoExecute)" end) as $tail
+  def word($kind): (if $kind != "taints" then "" else ":(NoSchedule|PreferNoSchedule|NoExecute)" end) as $tail
     | "[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?" as $part
     | only("([a-z0-9.-]{1,253}/)?\($part)=(\($part))?" + $tail);
   def words($kind): split(" ")[] | word($kind) | select(. != "");'
@@ -60,7 +61,7 @@ asked_nodes() {
   { expand "${parts//$'\n'/,}" && awk -F'|' '$2 $3 != "" {print $1}' <<<"$rows"; } | awk NF | sort -u
 }
 
-# marks_held labels|taints: lines "names<TAB>words" of what was set last.
+# marks_held labels|taints|annotations: lines "names<TAB>words" of what was set last.
 marks_held() {
   if recorded "$1"; then
     jq -r --arg kind "$1" "$CLEAN $RECORD_FORMS"' .[$kind] | split("\n")[] | select(. != "") | split("\t")
@@ -94,12 +95,13 @@ hold_marks() {
 }
 
 # What is in order now is all there is to know.
-settle_record() { # settle_record KNOWN LABELS TAINTS
+settle_record() { # settle_record KNOWN LABELS TAINTS [ANNOTATIONS]
   local patch
   # By files: names that do not count on may be longer than an argument.
   patch=$(jq -c --rawfile known <(printf '%s' "$1") --rawfile labels <(printf '%s' "$2") \
-    --rawfile taints <(printf '%s' "$3") \
-    '. as $is | {known: $known, labels: $labels, taints: $taints} as $new
+    --rawfile taints <(printf '%s' "$3") --rawfile annotations <(printf '%s' "${4:-}") \
+    '. as $is | ({known: $known, labels: $labels, taints: $taints}
+      + (if $annotations == "" and (has("annotations") | not) then {} else {annotations: $annotations} end)) as $new
     | (reduce (keys[] | select(startswith("joining."))) as $key ({}; .[$key] = null)) + $new
     | if . == $is then empty else . end' <<<"$RECORD")
   if [[ -n $patch ]]; then write_record <<<"$patch"; fi

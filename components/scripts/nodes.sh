@@ -5,6 +5,7 @@
 # Variables:
 #   WANTED              lines "pool applied names", names as a-[1-3],b-[2-8/3]
 #   LABELS, TAINTS      lines "names<TAB>key=value ..." and "names<TAB>key=value:effect ..."
+#   ANNOTATIONS         as LABELS; may be unset
 #   MEMBERS             words "name=address": wanted etcd members
 #   ETCD_ENDPOINTS      comma list, as the API server's
 #   STALL_S             seconds without progress after which the phase fails
@@ -205,12 +206,12 @@ delete_nodes() {
 MARKS='
   def table($lines): reduce ($lines | split("\n")[] | select(. != "")
   | split("\t")) as $row ({}; .[$row[0]] += [$row[1] | select(. != "")]);
-  def key($kind): if $kind == "labels" then .[0:index("=")] else .[0:index("=")] + ":" + (. / ":" | last) end;
-  def value($kind): .[index("=") + 1:] | if $kind == "labels" then . else .[0:rindex(":")] end;
+  def key($kind): if $kind != "taints" then .[0:index("=")] else .[0:index("=")] + ":" + (. / ":" | last) end;
+  def value($kind): .[index("=") + 1:] | if $kind != "taints" then . else .[0:rindex(":")] end;
   (table($wanted)) as $want | (table($held)) as $last | .items[]
   | .metadata.name as $name | ($want[$name] // []) as $words | ($last[$name] // []) as $before
   | select($want | has($name))
-  | (if $kind == "labels" then .metadata.labels // {}
+  | (if $kind != "taints" then .metadata[$kind] // {}
   else [.spec.taints[]? | {key: "\(.key):\(.effect)", value: (.value // "")}] | from_entries end) as $is
   | [$words[] | key($kind)] as $keys
   | [$words[] | select($is[key($kind)] != value($kind))] + ([$before[] | key($kind)] | unique
@@ -220,6 +221,7 @@ MARKS='
 mark_nodes() {
   mark_kind labels label "$LABELS"
   mark_kind taints taint "$TAINTS"
+  if [[ -n ${ANNOTATIONS:-} ]] || recorded annotations; then mark_kind annotations annotate "${ANNOTATIONS:-}"; fi
 }
 mark_kind() { # mark_kind KIND VERB LINES
   local kind=$1 verb=$2 held rows name words list
@@ -237,7 +239,8 @@ mark_kind() { # mark_kind KIND VERB LINES
   if [[ -n $held ]] && ! recorded "$kind"; then kubectl_admin annotate --all -- nodes "kube-ha.io/$kind-" >/dev/null; fi
 }
 settle_nodes() {
-  settle_record "$(awk 'NF {printf "%s%s", sep, $3; sep = ","}' <<<"$WANTED")${ABSENT:+,$ABSENT}" "$LABELS" "$TAINTS"
+  settle_record "$(awk 'NF {printf "%s%s", sep, $3; sep = ","}' <<<"$WANTED")${ABSENT:+,$ABSENT}" "$LABELS" "$TAINTS" \
+    "${ANNOTATIONS:-}"
 }
 
 # Nodes in maintenance take no new pods. One that an administrator had cordoned before stays so afterwards.

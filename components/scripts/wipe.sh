@@ -3,6 +3,8 @@
 # definitions; they source it.
 ETCD_PORTS="2379 2380 2381"
 PROXY_PORT=3446
+# Of rules for iptables that are pod networks' or kube-proxy's.
+RULES='KUBE-|FLANNEL-|CNI-|CILIUM_|cali-|cali:'
 KUBERNETES_PORTS="3446 6443 10248 10249 10250 10256 10257 10259"
 
 # On a machine with etcd alone, the container runtime and HAProxy are somebody else's, if there are any; on a load
@@ -85,19 +87,21 @@ unplug() {
   for netns in "$ROOT"/run/netns/cni-*; do
     if [[ -e $netns ]]; then ip netns delete "${netns##*/}" 2>/dev/null; fi
   done
-  for link in cni0 flannel.1 cilium_vxlan cilium_host; do ip link delete "$link" 2>/dev/null; done
-  for table in "ip kube-proxy" "ip6 kube-proxy" "ip flannel-ipv4" "ip6 flannel-ipv6"; do
+  for link in cni0 flannel.1 cilium_vxlan cilium_host vxlan.calico; do ip link delete "$link" 2>/dev/null; done
+  for table in "ip kube-proxy" "ip6 kube-proxy" "ip flannel-ipv4" "ip6 flannel-ipv6" "ip calico" \
+    "ip6 calico"; do
     # shellcheck disable=SC2086 # family and name are two words
     nft delete table $table 2>/dev/null
   done
-  # kube-proxy and flannel in iptables mode, and Cilium's own rules.
+  # kube-proxy, flannel and Calico in iptables mode, and Cilium's own rules.
   for tool in iptables ip6tables; do
-    if $tool-save 2>/dev/null | grep -Eq 'KUBE-|FLANNEL-|CNI-|CILIUM_'; then
-      $tool-save | grep -vE 'KUBE-|FLANNEL-|CNI-|CILIUM_' | $tool-restore
+    if $tool-save 2>/dev/null | grep -Eq "$RULES"; then
+      $tool-save | grep -vE "$RULES" | $tool-restore
     fi
   done
   rm -rf "$ROOT/run/cni" "$ROOT/run/flannel" "$ROOT/var/lib/cni" "$ROOT/etc/cni/net.d/10-kube-ha.conflist"
   unplug_bpf
+  unplug_calico
 }
 
 # Cilium's interfaces of pods, and programs at interfaces of the machine. Those that are pinned (tcx, control groups)
@@ -116,6 +120,20 @@ unplug_bpf() {
   rm -rf "$ROOT/sys/fs/bpf/cilium" "$ROOT/sys/fs/bpf/tc"
   umount -l "$ROOT/run/cilium/cgroupv2" 2>/dev/null
   rm -rf "$ROOT/run/cilium" "$ROOT/etc/cni/net.d/05-cilium.conflist"
+}
+
+# Calico's interfaces of pods, and routes to blocks of other nodes. Those by BIRD are its own where its folder is: it
+# has port 179 for itself. Sets of addresses of rules in iptables mode stay until a boot: without rules they do nothing.
+unplug_calico() {
+  local link
+  if [[ ! -d $ROOT/var/lib/calico ]]; then return 0; fi
+  for link in $(ip -o link show 2>/dev/null | awk -F '[ :@]+' '{print $2}'); do
+    if [[ $link == cali* ]]; then ip link delete "$link" 2>/dev/null; fi
+  done
+  ip route flush proto 80 2>/dev/null
+  ip route flush proto bird 2>/dev/null
+  rm -rf "$ROOT"/var/lib/calico "$ROOT"/run/calico "$ROOT"/var/log/calico \
+    "$ROOT"/etc/cni/net.d/{10-calico.conflist,calico-kubeconfig}
 }
 
 # After keepalived has ended: it would begin again with what is here.
@@ -138,7 +156,7 @@ nothing_runs() {
     # as the kernel cuts them
     names+='|kubelet|haproxy|containerd|containerd-shim'
     names+='|kube-apiserver|kube-controller|kube-scheduler|kube-proxy|flanneld'
-    names+='|cilium-agent|cilium-operator'
+    names+='|cilium-agent|cilium-operator|calico-node|calico-typha'
     ports+=" $KUBERNETES_PORTS"
   fi
   if lone_proxy; then

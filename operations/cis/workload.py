@@ -65,7 +65,7 @@ WORKLOAD = (
         "5.3.1",
         "the network plugin knows NetworkPolicies",
         "masters",
-        reason="network.plugin decides: Cilium enforces them, flannel does not",
+        reason="network.plugin decides: Cilium and Calico enforce them, flannel does not",
     ),
     manual("5.3.2", "every namespace has NetworkPolicies", "masters", reason=_LOOK),
     manual("5.4.1", "Secrets are files and no variables", "masters", reason=_LOOK),

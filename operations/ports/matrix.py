@@ -12,7 +12,6 @@ from typing import NamedTuple
 from stacks.cluster import firewall
 from stacks.cluster.names import spoken
 from stacks.cluster.plan import Node, Plan
-from stacks.networks import registry as networks
 from stacks.providers.site import Rule
 
 _PROGRAM = Path(__file__).with_name("prove.pl")
@@ -75,7 +74,7 @@ def _pairs(
 
 
 def _probes(plan: Plan, pairs: Iterable[tuple[Node, Node]]) -> Iterator[Probe]:
-    rules = [rule for rule in firewall.between_machines(plan) if _is_used(plan, rule)]
+    rules = [*firewall.between_machines(plan)]
     for source, target in pairs:
         has, of = (set(firewall.groups(node.roles)) for node in (target, source))
         found = {
@@ -85,12 +84,6 @@ def _probes(plan: Plan, pairs: Iterable[tuple[Node, Node]]) -> Iterator[Probe]:
             for door in _doors(rule)
         }
         yield from (Probe(source, target, door, what) for door, what in sorted(found.items()))
-
-
-def _is_used(plan: Plan, rule: Rule) -> bool:
-    """A firewall opens a network's tunnel for all its backends; one by routes has none."""
-    tunnels = {tunnel.name for tunnel in networks.of(plan.spec).TUNNELS}
-    return not (rule.name in tunnels and networks.backend(plan.spec).needs_layer_2)
 
 
 def _doors(rule: Rule) -> Iterator[str]:

@@ -21,6 +21,12 @@ _NOT_FOR_PODS = 3  # addresses of a node's part: the network's own, the bridge's
 
 _OWN = "set it in your own network's manifest"
 
+# Keys that some networks do not follow.
+OF_SOME = (
+    *("mtu", "backend", "kube_proxy_replacement", "block_size", "typha"),
+    *("bgp_topology", "bgp_reflector_pools", "bgp_as_number", "bgp_peers"),
+)
+
 # Of the limits of a network's size.
 _WHY = {
     "cluster.podCidr": "every node takes a /{mask} of it, and kubeadm makes 65536 of those at most",
@@ -30,7 +36,13 @@ _WHY = {
 
 def problems(spec: Spec) -> list[Problem]:
     """Networks that overlap, that no component takes, or that are too small."""
-    return [*_networks(spec), *_nodes_in_pod_cidr(spec), *_pods_on_a_node(spec), *_idle(spec)]
+    return [
+        *_networks(spec),
+        *_nodes_in_pod_cidr(spec),
+        *_pods_on_a_node(spec),
+        *_idle(spec),
+        *registry.of(spec).problems(spec),
+    ]
 
 
 def _networks(spec: Spec) -> list[Problem]:
@@ -83,6 +95,13 @@ def _nodes_in_pod_cidr(spec: Spec) -> list[Problem]:
         for name, pool in spec.pools.items()
         if "master" in pool.roles or "worker" in pool.roles
     )
+    block = spec.network.block_size
+    if registry.follows(spec, "block_size") and network.prefixlen <= block:
+        room = 2 ** (block - network.prefixlen)
+        if nodes > room:
+            least = network.prefixlen + (nodes - 1).bit_length()
+            text = f"{network} has {room} blocks of that size for {nodes} nodes; write {least}"
+            return [Problem("network.blockSize", text)]
     room = 2 ** (mask - network.prefixlen)
     if nodes <= room:
         return []
@@ -108,21 +127,26 @@ def _pods_on_a_node(spec: Spec) -> list[Problem]:
 def _idle(spec: Spec) -> list[Problem]:
     """Settings that another network follows, or nobody."""
     network, wanted = registry.of(spec), spec.network
-    said = {
-        "mtu": wanted.mtu is not None,
-        "backend": wanted.backend != type(wanted).model_fields["backend"].default,
-        "kube_proxy_replacement": wanted.kube_proxy_replacement,
-    }
+    fields = type(wanted).model_fields
+    said = [key for key in OF_SOME if getattr(wanted, key) != fields[key].default]
     out = []
-    for key in (key for key, is_said in said.items() if is_said and key not in network.SETTINGS):
+    for key in (key for key in said if not registry.follows(spec, key)):
+        path = fields[key].alias or key
+        if key in network.SETTINGS:
+            owners = [name for name, one in network.BACKENDS.items() if key in one.settings]
+            text = f"does nothing with backend {wanted.backend}; leave it out, or use"
+            out.append(Problem(f"network.{path}", f"{text} {' or '.join(owners)}"))
+            continue
         others = " or ".join(registry.with_setting(key))
         way = f"leave it out, or use {others}" if network.PROVED else _OWN
-        path = type(wanted).model_fields[key].alias or key
         out.append(Problem(f"network.{path}", f"does nothing with plugin {wanted.plugin}; {way}"))
     if "backend" in network.SETTINGS and wanted.backend not in network.BACKENDS:
-        text = f"{wanted.backend} is none of {wanted.plugin}, which has"
-        out.append(Problem("network.backend", f"{text} {' and '.join(network.BACKENDS)}"))
-    usual = type(wanted).model_fields["proxy_mode"].default
+        *names, last = network.BACKENDS
+        text = (
+            f"{wanted.backend} is none of {wanted.plugin}, which has {', '.join(names)} and {last}"
+        )
+        out.append(Problem("network.backend", text))
+    usual = fields["proxy_mode"].default
     if wanted.kube_proxy_replacement and wanted.proxy_mode != usual:
         text = "does nothing with kubeProxyReplacement: no kube-proxy runs; leave it out"
         out.append(Problem("network.proxyMode", text))

@@ -23,6 +23,9 @@ ALLOWABLE: Mapping[str, str] = {
     ),
     "mass-removal": "more than half of the workers, of that pool or of all, leave in one update",
     "network-backend": "pods of changed and unchanged nodes are cut off from each other for a time",
+    "network-bgp-as-number": "pods of different nodes are cut off from each other for a time",
+    "network-bgp-reflector-pools": "pods of different nodes are cut off from each other for a time",
+    "network-bgp-topology": "pods of different nodes are cut off from each other for a time",
 }
 # Kind -> why no word of the user makes it right.
 NEVER: Mapping[str, str] = {

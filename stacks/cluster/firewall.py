@@ -53,9 +53,9 @@ def between_machines(plan: Plan) -> Iterator[Rule]:
     yield Rule(name="icmp", protocol="icmp", ports=None, to="machine", groups=("machine",))
     # Each machine's preflight sees whether it reaches masters and members, by this port.
     yield Rule(name=SSH_PEERS, protocol="tcp", ports=_SSH, to="control", groups=("machine",))
-    for one in networks.of(plan.spec).TUNNELS:
+    for one in networks.tunnels(plan.spec):
         span = (one.port, one.port)
-        yield Rule(name=one.name, protocol=one.protocol, ports=span, to="node", groups=("node",))
+        yield Rule(name=one.name, protocol=one.protocol, ports=span, to=one.to, groups=("node",))
     if plan.spec.front_doors.etcd is not None:
         yield Rule(name="etcd-door", protocol="tcp", ports=client, to="etcd", groups=("node",))
     yield from _of_vip(plan)

@@ -14,7 +14,12 @@ from stacks.config.fields import Section
 from stacks.config.problems import Problem
 from stacks.config.sizing import PATH, SIZES, SMALLEST, Size, SizingSpec
 from stacks.config.spec import Spec
+from stacks.networks import registry as networks
 from stacks.providers.places import Place
+
+# Of bigger ones, where the pod network follows them: sessions of a mesh grow with the square of the
+# nodes, watches of the API with the nodes.
+_OF_NETWORKS: Mapping[str, object] = {"bgp_topology": "reflectors", "typha": True}
 
 # Per size, by section and field, what differs from the defaults of the model: those are for the
 # smallest one. Flags are single entries of their mapping, so that the user's replace them one by
@@ -79,6 +84,10 @@ def settled(spec: Spec, count: int, remembered: Size | None = None) -> Spec:
     for name, values in _VALUES[size].items():
         section = getattr(spec, name)
         update[name] = section.model_copy(update=_unsaid(section, values))
+    if size != SMALLEST:
+        followed = {key: v for key, v in _OF_NETWORKS.items() if networks.follows(spec, key)}
+        section = update["network"]
+        update["network"] = section.model_copy(update=_unsaid(spec.network, followed))
     return spec.model_copy(update=update)
 
 

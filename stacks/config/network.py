@@ -6,22 +6,37 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from stacks.config.fields import Section
+from stacks.config.fields import DnsLabel, Ipv4, Section, Zone
 
 # A module of stacks/networks each.
-NetworkName = Literal["flannel", "cilium", "none"]
+NetworkName = Literal["flannel", "cilium", "calico", "none"]
+AsNumber = Annotated[int, Field(ge=1, le=4294967294)]  # RFC 6793; the last one is reserved
+
+
+class BgpPeerSpec(Section):
+    address: Ipv4 = Field(description="router that nodes peer with; it has to know them, too")
+    as_number: AsNumber = Field(description="of the router")
+    zones: tuple[Zone, ...] = Field(
+        (), description="zones whose nodes peer with it, as those of its rack; empty: all nodes"
+    )
+    password_secret: DnsLabel | None = Field(
+        None,
+        description="Secret in namespace kube-system that you make, with the password of the "
+        "session under key `password`; the network's account on every node may read it",
+    )
 
 
 class NetworkSpec(Section):
     plugin: NetworkName = Field(
         "flannel",
-        description="pod network; cilium enforces NetworkPolicies, flannel does not; none leaves "
-        "nodes NotReady for your own manifest; fixed when the cluster is made",
+        description="pod network; cilium and calico enforce NetworkPolicies, flannel does not; "
+        "none leaves nodes NotReady for your own manifest; fixed when the cluster is made",
     )
-    backend: Literal["vxlan", "host-gw", "native"] = Field(
+    backend: Literal["vxlan", "host-gw", "native", "bgp", "vxlan-across-subnets"] = Field(
         "vxlan",
-        description="how packets go from node to node; by routes they go with host-gw of flannel "
-        "and native of cilium, which need all nodes on one layer 2",
+        description="how packets go from node to node; by routes they go with host-gw of flannel, "
+        "native of cilium and bgp of calico, which need all nodes on one layer 2, or with bgp "
+        "routers that peer; with vxlan-across-subnets of calico within a subnet alone",
     )
     kube_proxy_replacement: bool = Field(
         default=False,
@@ -43,6 +58,30 @@ class NetworkSpec(Section):
         None,
         description="biggest packet of a pod in bytes; pods that run keep theirs, and to go back "
         "write the old number; default: what the machine's interface takes, less 50 for vxlan",
+    )
+    bgp_topology: Literal["mesh", "mesh-and-reflectors", "reflectors", "peers"] = Field(
+        "mesh",
+        description="whom nodes have BGP sessions with: each other; route reflectors, which are "
+        "nodes; each other and reflectors, on the way between both; or bgpPeers alone; default: "
+        "mesh, above 100 nodes (sizing.nodes) reflectors",
+    )
+    bgp_reflector_pools: tuple[DnsLabel, ...] = Field(
+        (),
+        description="pools whose nodes are the route reflectors; default: two workers of each zone",
+    )
+    bgp_as_number: AsNumber = Field(64512, description="autonomous system of all nodes")
+    bgp_peers: tuple[BgpPeerSpec, ...] = Field(
+        (), description="routers of your own that nodes peer with, in every topology"
+    )
+    block_size: Annotated[int, Field(ge=20, le=30)] = Field(
+        26,
+        description="block of podCidr, in bits, that calico gives a node at a time; fixed when the "
+        "cluster is made",
+    )
+    typha: bool = Field(
+        default=False,
+        description="programs of calico on nodes ask Typha on control plane nodes in place of the "
+        "API; default: above 100 nodes (sizing.nodes)",
     )
 
 

@@ -168,6 +168,7 @@ def fixed(plan: Plan) -> dict[str, object]:
         "network.plugin": spec.network.plugin,
         "network.nodeCidrMask": spec.network.node_cidr_mask,
         "network.kubeProxyReplacement": spec.network.kube_proxy_replacement,
+        "network.blockSize": spec.network.block_size,
         "controlPlane.encryptSecrets": spec.control_plane.encrypt_secrets,
         "pki.caValidityHours": spec.pki.ca_validity_hours,
     }

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from stacks.checks import refusals
 from stacks.checks.refusals import Refusal
 from stacks.cluster.plan import Plan
+from stacks.config.network import NetworkSpec
 from stacks.config.problems import Problem
 from stacks.edits import (
     absent,
@@ -40,6 +41,7 @@ _FIXED = {
     "network.nodeCidrMask": "nodes have parts of cluster.podCidr of that size",
     "network.kubeProxyReplacement": "rules and programs for Services are in the kernel of every "
     "node, and those of the one do not make way for those of the other",
+    "network.blockSize": "nodes have blocks of that size, and pods addresses of them",
     "controlPlane.encryptSecrets": "Secrets are in etcd in the form it chose",
     "pki.caValidityHours": "another lifetime makes other CAs, which no member would trust",
 }
@@ -49,6 +51,7 @@ _PRIVATE = frozenset({"bastion", "tunnel"})
 _BEFORE_THE_CHOICE: Mapping[str, object] = {
     "network.nodeCidrMask": 24,
     "network.kubeProxyReplacement": False,
+    "network.blockSize": 26,
 }
 _OTHER_NAME = (
     "add the machine under a new name and run up, then take the old name out and run up again"
@@ -214,8 +217,14 @@ def _cut_off(before: Memory, plan: Plan) -> Iterator[Refusal]:
     """Settings of the pod network that nodes cannot all take over at once."""
     if before.plan is None:
         return
-    for key, cut in networks.of(plan.spec).CUTS.items():
+    for key, cut in networks.cuts(before.plan.spec, plan.spec):
         old, new = (getattr(one.network, key) for one in (before.plan.spec, plan.spec))
-        if old != new:
-            text = f"from {old} to {new}: {cut}; set it back to {old!r}"
-            yield Refusal(f"network-{key}", str(new), f"network.{key}", text)
+        path = NetworkSpec.model_fields[key].alias or key
+        back = [*old] if isinstance(old, tuple) else old
+        text = f"from {_words(old)} to {_words(new)}: {cut}; set it back to {back!r}"
+        kind = f"network-{key.replace('_', '-')}"
+        yield Refusal(kind, _words(new), f"network.{path}", text)
+
+
+def _words(value: object) -> str:
+    return (".".join(map(str, value)) or "none") if isinstance(value, tuple) else str(value)

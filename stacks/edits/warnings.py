@@ -53,7 +53,7 @@ def _policies(plan: Plan) -> Iterator[Problem]:
         others = [name for name, one in networks.NETWORKS.items() if one.POLICIES and one.PROVED]
         text = (
             f"{plan.spec.network.plugin} enforces no NetworkPolicy: the API takes them, and "
-            f"nothing comes of it; {' and '.join(others)} does, and the plugin of a living "
+            f"nothing comes of it; {' or '.join(others)} does, and the plugin of a living "
             "cluster stays"
         )
         yield Problem("network.plugin", text)

@@ -278,6 +278,7 @@ def _marks(old: Node, node: Node) -> Iterator[Action]:
 
 
 _PODS = "its manifest changes: pods are replaced a few at a time"
+_NO_PODS = "its objects change, nothing restarts"
 # Of those that are not pods.
 _OBJECTS = {
     "admin-generation": "only the output kubeconfig of this generation may do everything: take it "
@@ -294,6 +295,10 @@ _ROOM = "its roll-out does without absent nodes, or again with them; no pod is r
 def _without_room(manifest: str) -> str:
     """But for how many pods may be missing while it rolls."""
     return re.sub(r"maxUnavailable: \S+", "", manifest)
+
+
+def _objects(name: str, manifest: str) -> str:
+    return _OBJECTS.get(name) or (_PODS if "\n      containers:" in manifest else _NO_PODS)
 
 
 def _addons(before: Memory | None, plan: Plan, runs: Edit) -> tuple[tuple[str, str], ...]:
@@ -314,7 +319,7 @@ def _addons(before: Memory | None, plan: Plan, runs: Edit) -> tuple[tuple[str, s
     for name, manifest in sorted(system_addons.addons(plan).items()):
         if name in running and (was.get(name) != manifest or name in drifted):
             told = [*fence.words(before.plan, plan)] if name == "lost-nodes" else []
-            text = "; ".join([*told, "nothing restarts"]) if told else _OBJECTS.get(name, _PODS)
+            text = "; ".join([*told, "nothing restarts"]) if told else _objects(name, manifest)
             if name in was and _without_room(was[name]) == _without_room(manifest):
                 text = _ROOM if name not in drifted else text
             out.append((name, text))

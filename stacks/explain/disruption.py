@@ -15,6 +15,7 @@ from stacks.edits.memory import Memory
 from stacks.explain import evictions, rotation, virtual_ip
 from stacks.explain.changes import Changes
 from stacks.explain.restarts import Restarts
+from stacks.networks import registry as networks
 
 Audience = Literal["API clients outside", "API clients inside", "etcd", "pods", "ingress"]
 
@@ -126,10 +127,10 @@ def _tokens(then: Plan, plan: Plan) -> Iterator[str]:
 
 def _pods(then: Plan, plan: Plan) -> Iterator[str]:
     was, now = then.spec.network, plan.spec.network
-    if was.backend != now.backend:
+    for key, _ in networks.cuts(then.spec, plan.spec):
         yield (
             "pods of different nodes do not reach each other while the pod network changes its "
-            "backend"
+            f"{type(now).model_fields[key].alias or key}"
         )
     if was.proxy_mode != now.proxy_mode:
         yield (

@@ -25,7 +25,7 @@ from stacks.documents.kubernetes_objects import (
 )
 from stacks.documents.yaml_text import documents
 from stacks.networks import cilium_rights
-from stacks.networks.network import Backend, Tunnel, Wanted
+from stacks.networks.network import Backend, Tunnel, Wanted, never_smooth, no_marks, no_problems
 
 _NAMESPACE = "kube-system"
 _AGENT = "cilium"
@@ -47,16 +47,18 @@ CUTS: Mapping[str, str] = {
     "backend": "until Cilium has restarted on every node, pods of nodes with the one cannot reach "
     "pods of nodes with the other",
 }
-TUNNELS: tuple[Tunnel, ...] = (Tunnel("vxlan", "udp", 8472, "Cilium's packets"),)
+TUNNELS: tuple[Tunnel, ...] = (Tunnel("vxlan", "udp", 8472, "Cilium's packets", ("vxlan",)),)
 NAMESPACES: tuple[str, ...] = ()
 IMAGES: tuple[str, ...] = (_AGENT,)
 REGISTRIES: tuple[str, ...] = ("quay.io",)
 MASTER_IMAGES: tuple[str, ...] = (_OPERATOR,)
-DAEMON_SETS: tuple[str, ...] = (
+ROLLOUTS: tuple[str, ...] = (
     f"{_NAMESPACE}/daemonset/{_OPERATOR}",
     f"{_NAMESPACE}/daemonset/{_AGENT}",
 )
 ADDONS: tuple[str, ...] = (_AGENT, _OPERATOR, _RIGHTS)
+PRUNED: Mapping[str, str] = {}
+problems, marks, is_smooth = no_problems, no_marks, never_smooth
 # Of programs on every node, at 127.0.0.1.
 LOCAL_PORTS: Mapping[int, str] = {_HEALTH_PORT: "the health of Cilium's agent"}
 MASTER_LOCAL_PORTS: Mapping[int, str] = {_OPERATOR_PORT: "Cilium's operator"}

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 
 from stacks.config.network import NetworkSpec
-from stacks.documents.admission import NODE_VARIABLES, policy
 from stacks.documents.kubernetes_objects import (
     LOCAL_API,
     REAL_NODES,
@@ -25,7 +24,8 @@ from stacks.documents.kubernetes_objects import (
     service_account,
 )
 from stacks.documents.yaml_text import documents
-from stacks.networks.network import Backend, Tunnel, Wanted
+from stacks.networks import own_node
+from stacks.networks.network import Backend, Tunnel, Wanted, never_smooth, no_marks, no_problems
 
 _NAMESPACE = "kube-flannel"
 _NAME = "flannel"
@@ -42,7 +42,7 @@ CUTS: Mapping[str, str] = {
     "backend": "until flannel has restarted on every node, pods of nodes with the one cannot reach "
     "pods of nodes with the other",
 }
-TUNNELS: tuple[Tunnel, ...] = (Tunnel("vxlan", "udp", 8472, "flannel's packets"),)
+TUNNELS: tuple[Tunnel, ...] = (Tunnel("vxlan", "udp", 8472, "flannel's packets", ("vxlan",)),)
 LOCAL_PORTS: Mapping[int, str] = {}
 MASTER_LOCAL_PORTS: Mapping[int, str] = {}
 SYSCTLS: Mapping[str, str] = {}
@@ -51,19 +51,14 @@ NAMESPACES: tuple[str, ...] = (_NAMESPACE,)
 IMAGES: tuple[str, ...] = (_NAME,)
 REGISTRIES: tuple[str, ...] = ()
 MASTER_IMAGES: tuple[str, ...] = ()
-DAEMON_SETS: tuple[str, ...] = (f"{_NAMESPACE}/daemonset/{_NAME}",)
+ROLLOUTS: tuple[str, ...] = (f"{_NAMESPACE}/daemonset/{_NAME}",)
 ADDONS: tuple[str, ...] = (_NAME,)
+PRUNED: Mapping[str, str] = {}
+problems, marks, is_smooth = no_problems, no_marks, never_smooth
 
 # Its part of a Node, and its account.
 _ANNOTATIONS = "flannel.alpha.coreos.com/"
 _ACCOUNT = f"system:serviceaccount:{_NAMESPACE}:{_NAME}"
-# Of NodeStatus, all but the conditions.
-_STATUS = (
-    *("addresses", "allocatable", "capacity", "config", "daemonEndpoints", "declaredFeatures"),
-    *("features", "images", "nodeInfo", "phase", "runtimeHandlers", "volumesAttached"),
-    "volumesInUse",
-)
-_SAME = "object.{0} == variables.old.{0}"
 
 # Runs once for each pod, before flanneld. What an earlier flanneld said about the node's network
 # may be out of date: the node may have left and come back with another range. After a boot (/run
@@ -240,30 +235,4 @@ def _rights_of_root(*capabilities: str) -> Document:
 
 def policies() -> tuple[tuple[Document, Document], ...]:
     """Of the Node that its pod runs on, its own annotations and one condition."""
-    node = "authentication.kubernetes.io/node-name"
-    others = f"!k.startsWith('{_ANNOTATIONS}')"
-    without = ".?status.?conditions.orValue([]).filter(c, c.type != 'NetworkUnavailable')"
-    kept = ["metadata.?labels", "metadata.?finalizers", "metadata.?ownerReferences", "spec"]
-    kept += [f"?status.?{part}" for part in _STATUS]
-    made = policy(
-        "kube-ha-flannel",
-        rules=[("", ["nodes", "nodes/status"], ["CREATE", "UPDATE", "DELETE"])],
-        of=f"request.userInfo.username == '{_ACCOUNT}'",
-        variables=NODE_VARIABLES,
-        validations={
-            # API servers put it into the tokens of pods, and no node gets one of another's pod.
-            "request.operation == 'UPDATE' && has(request.userInfo.extra) && "
-            f"'{node}' in request.userInfo.extra && "
-            f"request.userInfo.extra['{node}'] == [request.name]": "flannel changes the Node alone "
-            "that its pod runs on",
-            f"variables.now.all(k, k.startsWith('{_ANNOTATIONS}') || (k in variables.was && "
-            f"variables.was[k] == variables.now[k])) && variables.was.all(k, {others} ? "
-            "k in variables.now : true)": f"flannel changes no annotation but {_ANNOTATIONS}*",
-            " && ".join(
-                _SAME.format(path) for path in kept
-            ): "flannel changes nothing of a Node but its annotations and NetworkUnavailable",
-            f"object{without} == variables.old{without}": "flannel changes no condition of a Node "
-            "but NetworkUnavailable",
-        },
-    )
-    return (made,)
+    return (own_node.policy_of("kube-ha-flannel", _ACCOUNT, _NAME, _ANNOTATIONS),)

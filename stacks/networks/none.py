@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stacks.documents.kubernetes_objects import Document
-from stacks.networks.network import Backend, Tunnel, Wanted
+from stacks.networks.network import Backend, Tunnel, Wanted, never_smooth, no_marks, no_problems
 
 PROVED = False  # until the user's own runs nodes are NotReady
 POLICIES = True  # or not: that is for the user's own to say
@@ -21,8 +21,10 @@ NAMESPACES: tuple[str, ...] = ()
 IMAGES: tuple[str, ...] = ()
 REGISTRIES: tuple[str, ...] = ()
 MASTER_IMAGES: tuple[str, ...] = ()
-DAEMON_SETS: tuple[str, ...] = ()
+ROLLOUTS: tuple[str, ...] = ()
 ADDONS: tuple[str, ...] = ()
+PRUNED: Mapping[str, str] = {}
+problems, marks, is_smooth = no_problems, no_marks, never_smooth
 
 
 def manifests(_wanted: Wanted) -> Mapping[str, str]:

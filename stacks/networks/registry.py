@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from stacks.config.fields import Role
 from stacks.config.runtime import OWN_REGISTRIES
 from stacks.config.spec import Spec
-from stacks.networks import cilium, flannel, none
-from stacks.networks.network import Backend, Network
+from stacks.networks import calico, cilium, flannel, none
+from stacks.networks.network import Backend, Network, Tunnel
 
 NETWORKS: dict[str, Network] = {
     "flannel": flannel,
     "cilium": cilium,
+    "calico": calico,
     "none": none,
 }
 
@@ -45,6 +46,33 @@ def local_ports(spec: Spec, roles: Collection[Role]) -> dict[int, str]:
 def with_setting(key: str) -> list[str]:
     """Names of those that follow a key of section `network`."""
     return [name for name, network in NETWORKS.items() if key in network.SETTINGS]
+
+
+def tunnels(spec: Spec) -> tuple[Tunnel, ...]:
+    """Of the chosen one, those that its backend and settings use."""
+    said = spec.network
+    return tuple(
+        one
+        for one in of(spec).TUNNELS
+        if (not one.backends or said.backend in one.backends)
+        and (not one.setting or getattr(said, one.setting))
+    )
+
+
+def follows(spec: Spec, key: str) -> bool:
+    """Whether the chosen one follows a key of section `network` with its backend."""
+    owners = [name for name, one in of(spec).BACKENDS.items() if key in one.settings]
+    return key in of(spec).SETTINGS and (not owners or spec.network.backend in owners)
+
+
+def cuts(before: Spec, now: Spec) -> Iterator[tuple[str, str]]:
+    """Keys of section `network` whose change cuts pods of nodes off from each other -> how."""
+    network = of(now)
+    for key, how in network.CUTS.items():
+        old, new = (getattr(one.network, key) for one in (before, now))
+        followed = any(follows(one, key) for one in (before, now))
+        if old != new and followed and not network.is_smooth(key, before.network, now.network):
+            yield key, how
 
 
 def backend(spec: Spec) -> Backend:

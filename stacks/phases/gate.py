@@ -22,7 +22,7 @@ def of_gate(plan: Plan) -> dict[str, str]:
     rollouts = ["kube-system/deployment/coredns"]
     if not plan.spec.network.kube_proxy_replacement:
         rollouts.append("kube-system/daemonset/kube-proxy")
-    rollouts += network.DAEMON_SETS
+    rollouts += network.ROLLOUTS
     rollouts += [one for entry in catalogue.chosen(plan.spec).values() for one in entry.ROLLOUTS]
     return {
         "PLAN": plan_digest(plan),

@@ -8,6 +8,7 @@ from stacks.cluster import names
 from stacks.cluster.plan import Node, Plan
 from stacks.config.ports import ETCD_CLIENT_PORT
 from stacks.networks import registry
+from stacks.networks.network import Marks, Member
 from stacks.phases.gate import left_out, plan_digest
 
 _STALL_S = 240  # a worker on a slow line needs about two minutes from its first byte to Ready
@@ -16,9 +17,18 @@ IDLE_S = 90  # a machine that is reached begins at once; a retry clears the last
 
 def of_nodes(plan: Plan) -> dict[str, str]:
     """Values of the nodes phase, but for WANTED, which are the lines of `wanted`."""
+    marks = registry.of(plan.spec).marks(plan.spec, _members(plan))
+    none = Marks()
+
+    def labels(node: Node) -> str:
+        return _labels(node, marks.get(node.name, none))
+
+    def annotations(node: Node) -> str:
+        return _pairs(marks.get(node.name, none).annotations)
+
     return {
         "WANTED": "",
-        "LABELS": _lines(plan, _labels),
+        "LABELS": _lines(plan, labels),
         "TAINTS": _lines(plan, _taints),
         "MEMBERS": members(plan.etcd),
         "ETCD_ENDPOINTS": etcd_endpoints(plan, plan.etcd),
@@ -27,6 +37,8 @@ def of_nodes(plan: Plan) -> dict[str, str]:
         "NETWORK": "1" if registry.of(plan.spec).PROVED else "0",
         **left_out(plan),
         "PLAN": plan_digest(plan),
+        # Of a network that writes some at times: what it wrote before has to go.
+        **({"ANNOTATIONS": _lines(plan, annotations)} if marks else {}),
         # Of the user's: objects of all others that the cluster knows are deleted.
         **({"ADDONS": " ".join(addon.name for addon in plan.addons)} if plan.addons else {}),
     }
@@ -61,13 +73,21 @@ def wanted(nodes: Iterable[Node], known: Mapping[str, str]) -> str:
     )
 
 
-def _labels(node: Node) -> str:
+def _members(plan: Plan) -> list[Member]:
+    return [
+        Member(node.name, node.pool, node.zone, node.is_master)
+        for node in plan.nodes
+        if node.in_kubernetes
+    ]
+
+
+def _labels(node: Node, marks: Marks) -> str:
     role = "control-plane" if node.is_master else "worker"
-    granted = {
-        f"node-role.kubernetes.io/{role}": "",
-        **dict(node.labels),
-    }
-    return " ".join(f"{key}={value}" for key, value in sorted(granted.items()))
+    return _pairs({f"node-role.kubernetes.io/{role}": "", **dict(node.labels), **marks.labels})
+
+
+def _pairs(words: Mapping[str, str]) -> str:
+    return " ".join(f"{key}={value}" for key, value in sorted(words.items()))
 
 
 def _taints(node: Node) -> str:

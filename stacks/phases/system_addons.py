@@ -35,6 +35,7 @@ def addons(plan: Plan) -> dict[str, str]:
     wanted = Wanted(
         spec=plan.spec,
         versions=plan.versions,
+        masters=len(plan.masters),
         annotations=rotation.annotation(plan),
         rolling=rolling(*plan.nodes_and_absent),
     )
@@ -44,4 +45,10 @@ def addons(plan: Plan) -> dict[str, str]:
 def of_addon(plan: Plan, name: str, manifest: str) -> dict[str, str]:
     """Values of the addon phase."""
     generation = str(plan.spec.converge.generation)
-    return {"NAME": name, "MANIFEST": manifest.rstrip("\n"), "GENERATION": generation}
+    pruned = registry.of(plan.spec).PRUNED.get(name)
+    return {
+        "NAME": name,
+        "MANIFEST": manifest.rstrip("\n"),
+        "GENERATION": generation,
+        **({"PRUNED": pruned} if pruned else {}),
+    }

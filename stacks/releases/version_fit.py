@@ -16,8 +16,10 @@ _INTRO = """# Which versions fit together
 another one for these two, of those that stand there as *or*. *Named* is what the document beside it
 names for that Kubernetes: etcd, containerd and CNI plugins are that or newer, etcd within its
 minor; the others are that very version. A test compares them. For runc and flannel no document
-names one; [Cilium's][cilium] lists Kubernetes 1.33 to 1.36.
+names one; [Cilium's][cilium] lists Kubernetes 1.33 to 1.36. Calico 3.32 is built with the
+libraries of 1.35 and tested with it ([metadata.mk][calico]); for 1.36 no document names it.
 
+[calico]: https://github.com/projectcalico/calico/blob/v3.32.1/metadata.mk
 [cilium]: https://docs.cilium.io/en/v1.20/network/kubernetes/compatibility/
 
 Another etcd fits from the least that kubeadm accepts as an external one (`takes` in the lock, in

@@ -31,6 +31,7 @@ class Versions:
     pause: str
     flannel: str
     cilium: str
+    calico: str
     metrics_server: str
     local_path: str
     prometheus: str
@@ -121,6 +122,7 @@ def _sets() -> Mapping[str, Versions]:
             pause=names["pause"],
             flannel=names["flannel"],
             cilium=names["cilium"],
+            calico=names["calico"],
             metrics_server=names["metricsServer"],
             local_path=names["localPath"],
             prometheus=names["prometheus"],

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from artifacts import sources
+from artifacts.download import Upstream
 from artifacts.lock import ARCHITECTURES, HERE, TESTS, Image, LockError, read
+from stacks.networks import calico
 from stacks.networks import registry as networks
 
 NETWORKS = [
@@ -64,6 +67,9 @@ def test_every_artefact_comes_out_of_its_build(kubernetes: str) -> None:
         module = artefact.module
         if module is None:
             assert isinstance(artefact, Image)
+            if artefact.is_upstreams_alone:
+                assert (artefact.binary, artefact.path, artefact.command) == ("", "", ())
+                continue
             assert artefact.base, artefact.name
             assert artefact.command, artefact.name
             continue
@@ -143,13 +149,22 @@ def test_images_of_another_network_are_there_only_where_it_is_wanted() -> None:
         assert {image.name for image in read(None, "amd64", also=old).images} == found
 
 
+def test_what_nothing_here_builds_is_upstreams_or_none() -> None:
+    lock = read(None, "amd64", also=[("network", "calico")])
+    alone = {image.name for image in lock.images if image.is_upstreams_alone}
+    assert alone == {*calico.IMAGES, *calico.MASTER_IMAGES}
+    assert set(sources.origins(lock, "download", Upstream()).values()) == {"downloaded"}
+    with pytest.raises(LockError, match=r"calico-cni, .*: cannot be built, so quay\.io has to"):
+        sources.origins(lock, "build", Upstream())
+
+
 @pytest.mark.parametrize(
     ("also", "text"),
     [
         (("etcd", "3.4.1"), r"choices\.etcd: has no 3\.4\.1; there are 3\.6\.15, 3\.5\.35"),
         (
             ("network", "nobody"),
-            r"network=nobody: no image is its own; those that have some: network=cilium",
+            r"network=nobody: no image is its own; those that have some: network=calico, network=cilium",
         ),
         (("runc", "1.0.0"), r"choices\.runc: has no 1\.0\.0; there are none"),
         (

@@ -12,7 +12,10 @@ from pydantic import AfterValidator
 from pydantic.fields import FieldInfo
 
 from stacks.checks import refusals
+from stacks.checks.networks import OF_SOME
 from stacks.config.fields import Section
+from stacks.config.network import NetworkSpec
+from stacks.networks import registry as networks
 from tests.fuzz.corpus import accepted
 from tests.fuzz.dice import Dice
 from tests.unit.flags import SWITCHABLE, TEXT_FLAGS
@@ -183,6 +186,30 @@ def _one_pool(dice: Dice, _: Draw) -> object:
     return [dice.one_of(("worker", "gpu", "x"))]
 
 
+def _network(dice: Dice, by_type: Draw) -> object:
+    """Most often the backend is one of the plugin, and settings are those that it follows."""
+    said = by_type(dice)
+    network = (
+        networks.NETWORKS.get(str(said.get("plugin", "flannel")))
+        if isinstance(said, dict)
+        else None
+    )
+    if network is None or dice.chance(25):
+        return said
+    assert isinstance(said, dict)
+    backend = dice.one_of((*network.BACKENDS, *network.BACKENDS, "vxlan"))
+    kept = {"backend": backend} if network.BACKENDS else {}
+    others = {key for one in network.BACKENDS.values() for key in one.settings}
+    of_it = {*network.SETTINGS} - (
+        others - {*network.BACKENDS[backend].settings} if kept else set()
+    )
+    for name, info in NetworkSpec.model_fields.items():
+        key = info.alias or name
+        if key in said and (name in of_it or name not in OF_SOME) and key != "backend":
+            kept[key] = said[key]
+    return kept
+
+
 def _node_port(dice: Dice, by_type: Draw) -> object:
     return dice.between(30000, 32767) if dice.chance(90) else by_type(dice)
 
@@ -282,6 +309,9 @@ _BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
     ("KubeletSpec", "feature_gates"): _gates,
     ("DnsZoneSpec", "domain"): _domain,
     ("EtcdDoorSpec", "pools"): _one_pool,
+    ("BgpPeerSpec", "zones"): _zones,
+    ("NetworkSpec", "bgp_reflector_pools"): _one_pool,
+    ("Spec", "network"): _network,
     ("IngressSpec", "hosts"): _hosts,
     ("IngressSpec", "node_port"): _node_port,
     ("IngressSpec", "pools"): _one_pool,

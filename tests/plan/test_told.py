@@ -22,6 +22,13 @@ CLOUDS = {
     "open node ports": (gcp(), gcp({"machines.gcp.nodePortsFrom": ["0.0.0.0/0"]})),
     "Google, no balancer": (gcp(), gcp({"machines.gcp.apiLoadBalancer": "none"})),
 }  # fmt: skip
+CALICO = {"network.plugin": "calico", "network.backend": "bgp"}
+NETWORKS = {
+    "Calico's birth": (None, lab({**CALICO, "network.bgpTopology": "reflectors"})),
+    "Calico, a router": (lab(CALICO), lab({**CALICO, "network.bgpPeers": [{"address": "192.0.2.1", "asNumber": 65001}]})),
+    "Calico, reflectors beside the mesh": (lab(CALICO), lab({**CALICO, "network.bgpTopology": "mesh-and-reflectors"})),
+    "Calico, another MTU and Typha": (lab(CALICO), lab({**CALICO, "network.mtu": 1400, "network.typha": True})),
+}  # fmt: skip
 PAIRS = int(os.environ.get("KUBE_HA_TOLD", "6"))
 BIRTHS = {"lab": lab(), "adopt": adopted(), "gcp": gcp(), "aws": aws()}
 
@@ -34,6 +41,11 @@ def test_the_birth_of_a_cluster_is_told(stacks: Stacks, provider: str) -> None:
 @pytest.mark.parametrize("name", CLOUDS)
 def test_what_is_around_machines_is_told(stacks: Stacks, name: str) -> None:
     assert told(stacks, Pair(name, *CLOUDS[name])).findings() == []
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_what_a_pod_network_changes_is_told(stacks: Stacks, name: str) -> None:
+    assert told(stacks, Pair(name, *NETWORKS[name])).findings() == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from stacks.documents.kubernetes_objects import Document, config_map
 from stacks.documents.yaml_text import documents
-from stacks.networks.network import Backend, Tunnel, Wanted
+from stacks.networks.network import Backend, Tunnel, Wanted, never_smooth, no_marks, no_problems
 
 PROVED = True
 POLICIES = True
@@ -25,8 +25,10 @@ NAMESPACES: tuple[str, ...] = ("kube-toy",)
 IMAGES: tuple[str, ...] = ()
 REGISTRIES: tuple[str, ...] = ("toys.example",)
 MASTER_IMAGES: tuple[str, ...] = ()
-DAEMON_SETS: tuple[str, ...] = ("kube-toy/daemonset/toy",)
+ROLLOUTS: tuple[str, ...] = ("kube-toy/daemonset/toy",)
 ADDONS: tuple[str, ...] = ("toy",)
+PRUNED: Mapping[str, str] = {}
+problems, marks, is_smooth = no_problems, no_marks, never_smooth
 
 
 def manifests(wanted: Wanted) -> Mapping[str, str]:

@@ -21,6 +21,7 @@ _FILES = (
     *("etc/systemd/system/etcd.service", "etc/systemd/system/kubelet.service.d/10-kubeadm.conf"),
     *("usr/local/bin/kubelet", "usr/local/bin/etcd", "usr/local/bin/somebody-elses"),
     *("usr/local/lib/kube-ha/leave", "run/cni/kube-ha/10.244.1.7", "run/flannel/subnet.env"),
+    *("var/lib/calico/nodename", "var/log/calico/cni/cni.log", "etc/cni/net.d/calico-kubeconfig"),
     *("var/lib/kubelet/config.yaml", "var/lib/kubelet/pods/1/volumes/data"),
     *("var/lib/kubelet/pki/kubelet-client-2026-01-01.pem", "var/lib/containerd/meta.db"),
     *("var/log/kubernetes/audit.log", "etc/sysctl.d/90-kube-ha.conf", "etc/hosts"),

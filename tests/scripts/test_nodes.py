@@ -328,6 +328,29 @@ def test_taints_follow_the_config(shell: Shell, before: str, words: str, call: s
     assert marked(shell, [node], TAINTS=f"worker-1\t{words}") == [f"taint worker-1 {call}"]
 
 
+def test_annotations_of_a_network_follow_the_config_and_those_of_others_stay(shell: Shell) -> None:
+    key = "projectcalico.org/RouteReflectorClusterID"
+    wanted = f"worker-1\t{key}=244.0.0.1\nworker-2\t"
+    cluster(shell, [], record={"known": "", "labels": "", "taints": ""})
+    both = [labelled("worker-1", a="1"), labelled("worker-2")]
+    assert marked(shell, both, ANNOTATIONS=wanted) == [f"annotate worker-1 {key}=244.0.0.1"]
+    assert recorded(shell)["annotations"] == wanted
+    shell.forget()
+    both[0]["metadata"]["annotations"] |= {key: "244.0.0.1", "of-others": "x"}  # type: ignore[index]
+    assert marked(shell, both, ANNOTATIONS=wanted) == []
+    swapped = f"worker-1\t\nworker-2\t{key}=244.0.0.1"
+    assert marked(shell, both, ANNOTATIONS=swapped) == [
+        f"annotate worker-1 {key}-",
+        f"annotate worker-2 {key}=244.0.0.1",
+    ]
+
+
+def test_a_network_that_writes_no_annotations_has_none_recorded(shell: Shell) -> None:
+    cluster(shell, [])
+    marked(shell, [labelled("worker-1")], LABELS="worker-1\ta=1")
+    assert "annotations" not in recorded(shell)
+
+
 def test_a_node_that_joined_anew_under_its_name_gets_all_of_its_marks(shell: Shell) -> None:
     """The record tells what the Node before had."""
     lines = {"LABELS": "worker-[1-2]\ta=1", "TAINTS": "worker-[1-2]\tk=v:NoSchedule"}

@@ -11,10 +11,10 @@ from tests.unit.configs import GONE, adopted, lab
 Problems = list[tuple[str, str]]
 
 CONFIGS = [
-    (lab({"cluster.name": "Dev", "pools.worker.count": -1, "etcd.electionTimeoutMs": 200, "network.plugin": "calico"}), [
+    (lab({"cluster.name": "Dev", "pools.worker.count": -1, "etcd.electionTimeoutMs": 200, "network.plugin": "weave"}), [
         ("cluster.name", "'Dev' is not an RFC 1123 label; use 1 to 63 of a-z, 0-9 and '-', not '-' at an end"),
         ("etcd.electionTimeoutMs", "200 is under 5 x heartbeatIntervalMs; use 1000"),
-        ("network.plugin", "\"calico\" is not one of 'flannel', 'cilium', 'none'"),
+        ("network.plugin", "\"weave\" is not one of 'flannel', 'cilium', 'calico', 'none'"),
         ("pools.worker.count", "-1 is too small; at least 0"),
     ]),
     (lab({"cluster.podCidr": "10.96.0.0/12", "pools.worker.lables": {"a": "b"}, "kubelet.maxPods": 600, "proxy.https": "proxy"}), [

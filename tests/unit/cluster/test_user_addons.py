@@ -217,7 +217,7 @@ def test_the_example_can_be_applied() -> None:
     assert len(planned(team=[path]).addons[0].objects) == 3
 
 
-@pytest.mark.parametrize("network", ["flannel", "cilium", "none"])
+@pytest.mark.parametrize("network", ["flannel", "cilium", "calico", "none"])
 @pytest.mark.parametrize("pki", [{}, {"adminGeneration": 1}])
 def test_the_products_own_names_are_those_it_has(network: str, pki: dict[str, int]) -> None:
     spec = load(lab({"network.plugin": network, "pki": pki}))

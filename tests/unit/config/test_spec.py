@@ -13,7 +13,7 @@ NO_LABEL_KEY = "is not a label key; use [domain/]name, up to 63 letters, digits 
 BAD = [
     ({"allow": ["mass-removal"]}, "allow[0]", "`mass-removal` does not say for what; write it as the refusal does: mass-removal/..."),
     ({"allow": ["mas-removal/a"]}, "allow[0]", "unknown id `mas-removal`; did you mean `mass-removal`?"),
-    ({"allow": ["everything/a"]}, "allow[0]", "unknown id `everything`; known are balancer-replaced, cloud-controller, host-key, leave-together, machine-protected, mass-rebuild, mass-removal, network-backend"),
+    ({"allow": ["everything/a"]}, "allow[0]", "unknown id `everything`; known are balancer-replaced, cloud-controller, host-key, leave-together, machine-protected, mass-rebuild, mass-removal, network-backend, network-bgp-as-number, network-bgp-reflector-pools, network-bgp-topology"),
     ({"allow": ["fixed/cluster.name"]}, "allow[0]", "`fixed` cannot be allowed: the cluster cannot be changed into it"),
     ({"allow": ["a b"]}, "allow[0]", "'a b' is not an id; write it as the refusal does, kind/subject"),
     # Front doors
@@ -55,7 +55,7 @@ BAD = [
     ({"pools.worker.lables": {}}, "pools.worker.lables", "unknown key `lables`; did you mean `labels`?"),
     ({"cluster.podCIDR": "10.0.0.0/8"}, "cluster.podCIDR", "unknown key `podCIDR`; did you mean `podCidr`?"),
     ({"cluster.pod_cidr": "10.0.0.0/8"}, "cluster.pod_cidr", "unknown key `pod_cidr`; did you mean `podCidr`?"),
-    ({"network.zzz": 1}, "network.zzz", "unknown key `zzz`; known are plugin, backend, kubeProxyReplacement, proxyMode, nodeCidrMask, dnsReplicas, mtu"),
+    ({"network.zzz": 1}, "network.zzz", "unknown key `zzz`; known are plugin, backend, kubeProxyReplacement, proxyMode, nodeCidrMask, dnsReplicas, mtu, bgpTopology, bgpReflectorPools, bgpAsNumber, bgpPeers, blockSize, typha"),
     ({"kubelet.maxPod": 1}, "kubelet.maxPod", "unknown key `maxPod`; did you mean `maxPods`?"),
     # Types
     ({"pools.worker.count": "2"}, "pools.worker.count", '"2" is not a whole number'),

@@ -19,8 +19,26 @@ OIDC = {"issuerUrl": "https://id.example.com", "clientId": "kube"}
 STORE_PATH = "etcd.backup.objectStore"
 GIVEN = {"backupSecretKey": {"secure": "v1:x"}}
 
+CALICO = {"network.plugin": "calico"}
+BGP = {**CALICO, "network.backend": "bgp"}
+ROUTER = {"address": "192.0.2.1", "asNumber": 65001}
 BAD = [
-    ({"network.plugin": "calico"}, "network.plugin", "\"calico\" is not one of 'flannel', 'cilium', 'none'"),
+    ({"network.plugin": "weave"}, "network.plugin", "\"weave\" is not one of 'flannel', 'cilium', 'calico', 'none'"),
+    ({"network.plugin": "calico", "network.backend": "native"}, "network.backend", "native is none of calico, which has vxlan, vxlan-across-subnets and bgp"),
+    ({"network.plugin": "calico", "network.kubeProxyReplacement": True}, "network.kubeProxyReplacement", "does nothing with plugin calico; leave it out, or use cilium"),
+    ({"network.plugin": "calico", "network.blockSize": 31}, "network.blockSize", "31 is too big; at most 30"),
+    ({"network.plugin": "calico", "network.blockSize": 20, "cluster.podCidr": "10.244.0.0/21"}, "network.blockSize", "/20 is more than all of podCidr, a /21; write 21 or more"),
+    ({"network.plugin": "calico", "network.blockSize": 20, "cluster.podCidr": "10.244.0.0/18"}, "network.blockSize", "10.244.0.0/18 has 4 blocks of that size for 5 nodes; write 21"),
+    ({"network.blockSize": 24}, "network.blockSize", "does nothing with plugin flannel; leave it out, or use calico"),
+    ({"network.plugin": "cilium", "network.typha": True}, "network.typha", "does nothing with plugin cilium; leave it out, or use calico"),
+    ({**CALICO, "network.bgpTopology": "reflectors"}, "network.bgpTopology", "does nothing with backend vxlan; leave it out, or use bgp"),
+    ({**CALICO, "network.bgpAsNumber": 65000}, "network.bgpAsNumber", "does nothing with backend vxlan; leave it out, or use bgp"),
+    ({**BGP, "network.bgpAsNumber": 4294967295}, "network.bgpAsNumber", "4294967295 is too big; at most 4294967294"),
+    ({**BGP, "network.bgpReflectorPools": ["worker"]}, "network.bgpReflectorPools", "does nothing with bgpTopology mesh; leave it out, or use reflectors"),
+    ({**BGP, "network.bgpTopology": "reflectors", "network.bgpReflectorPools": ["rack"]}, "network.bgpReflectorPools[0]", "rack is not a pool of nodes; name one that has the role master or worker"),
+    ({**BGP, "network.bgpTopology": "peers"}, "network.bgpTopology", "is peers, and bgpPeers has no router: no node would know a way to another's pods"),
+    ({**BGP, "network.bgpPeers": [{**ROUTER, "address": f"192.0.2.{n}"} for n in range(1, 41)]}, "network.bgpPeers", "make 9068 bytes of objects, and one command takes 7000; name fewer"),
+    ({**BGP, "network.bgpPeers": [ROUTER, ROUTER]}, "network.bgpPeers[1].address", "192.0.2.1 is named twice; nodes have one session with a router"),
     ({"network.nodeCidrMask": 19}, "network.nodeCidrMask", "19 is too small; at least 20"),
     ({"network.nodeCidrMask": 29}, "network.nodeCidrMask", "29 is too big; at most 28"),
     ({"network.nodeCidrMask": 26}, "kubelet.maxPods", "110 pods do not fit a node's /26 of podCidr, which has 61 addresses for them; use 61, or network.nodeCidrMask 25 for a new cluster"),

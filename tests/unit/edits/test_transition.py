@@ -31,6 +31,13 @@ def refused(before: dict[str, object], after: dict[str, object]) -> list[tuple[s
     return []
 
 
+CALICO = {"network.plugin": "calico"}
+BGP = {**CALICO, "network.backend": "bgp"}
+BOTH = {**BGP, "network.bgpTopology": "mesh-and-reflectors"}
+ROUTER = {"address": "192.0.2.1", "asNumber": 65001}
+IN_A = {**ROUTER, "zones": ["a"]}
+ENDS_FIRST = "what was ends with the add-ons, what is to be is there with the list of nodes, at the end of the update, and until then pods of different nodes do not reach each other; go by mesh-and-reflectors, in an update of its own, or have bgpPeers before"
+SESSIONS = "sessions end before others are there, and for seconds pods of different nodes do not reach each other"
 ALLOWED = [
     ({}, {}),
     ({}, {"pools.worker.count": 5}),
@@ -54,6 +61,19 @@ ALLOWED = [
     ({}, {"network.backend": "host-gw", "allow": ["network-backend/host-gw"]}),
     ({}, {"network.backend": "host-gw", "allow": ["network-backend/host-gw"]}),
     ({}, {"pools.master.count": 2, "pools.worker.count": 1, "allow": ["leave-together/master-3"]}),
+    (BGP, {**BGP, "network.bgpTopology": "mesh-and-reflectors"}),
+    (BOTH, {**BGP, "network.bgpTopology": "reflectors"}),
+    (BOTH, {**BGP, "sizing.nodes": 300}),
+    (BOTH, {**BOTH, "network.bgpReflectorPools": ["worker"]}),
+    ({**BGP, "network.bgpTopology": "reflectors"}, BOTH),
+    (BOTH, BGP),
+    # Routers that all nodes have sessions with, before and after.
+    ({**BGP, "network.bgpPeers": [ROUTER]}, {**BGP, "network.bgpPeers": [ROUTER], "network.bgpTopology": "peers"}),
+    # Over VXLAN there are no sessions, and a mesh that is said stays at any size.
+    (CALICO, {**CALICO, "sizing.nodes": 300}),
+    (BGP, {**BGP, "sizing.nodes": 300, "network.bgpTopology": "mesh"}),
+    (BGP, {**BGP, "network.bgpPeers": [{"address": "192.0.2.1", "asNumber": 65001}], "network.typha": True}),
+    (BGP, {**BGP, "network.bgpTopology": "reflectors", "allow": ["network-bgp-topology/reflectors"]}),
 ]  # fmt: skip
 
 
@@ -73,6 +93,16 @@ REFUSED = [
     ({}, {"cluster.dnsDomain": "k8s.test"}, [fixed("cluster.dnsDomain", "'cluster.local'", "'k8s.test'", "running pods look names up in it")]),
     ({}, {"network.plugin": "none"}, [fixed("network.plugin", "'flannel'", "'none'", "running pods are wired by it")]),
     ({"network.plugin": "cilium"}, {"network.plugin": "cilium", "network.kubeProxyReplacement": True}, [fixed("network.kubeProxyReplacement", "false", "true", "rules and programs for Services are in the kernel of every node, and those of the one do not make way for those of the other")]),
+    (CALICO, {**CALICO, "network.blockSize": 24}, [fixed("network.blockSize", "26", "24", "nodes have blocks of that size, and pods addresses of them")]),
+    (BGP, {**BGP, "network.bgpTopology": "reflectors"}, [("network.bgpTopology", f"from mesh to reflectors: {ENDS_FIRST}; set it back to 'mesh'; " + ALLOW.format("network-bgp-topology/reflectors"))]),
+    # What follows from the size counts as much as what is said.
+    (BGP, {**BGP, "sizing.nodes": 300}, [("network.bgpTopology", f"from mesh to reflectors: {ENDS_FIRST}; set it back to 'mesh'; " + ALLOW.format("network-bgp-topology/reflectors"))]),
+    ({**BGP, "network.bgpTopology": "reflectors"}, {**BGP, "network.bgpTopology": "reflectors", "network.bgpReflectorPools": ["worker"]}, [("network.bgpReflectorPools", f"from none to worker: {SESSIONS}; set it back to []; " + ALLOW.format("network-bgp-reflector-pools/worker"))]),
+    (BGP, {**BGP, "network.bgpTopology": "peers", "network.bgpPeers": [ROUTER]}, [("network.bgpTopology", f"from mesh to peers: {ENDS_FIRST}; set it back to 'mesh'; " + ALLOW.format("network-bgp-topology/peers"))]),
+    # Of one zone alone: the others would lose all.
+    ({**BGP, "network.bgpPeers": [IN_A]}, {**BGP, "network.bgpPeers": [IN_A], "network.bgpTopology": "peers"}, [("network.bgpTopology", f"from mesh to peers: {ENDS_FIRST}; set it back to 'mesh'; " + ALLOW.format("network-bgp-topology/peers"))]),
+    (BOTH, {**BGP, "network.bgpTopology": "reflectors", "network.bgpReflectorPools": ["worker"]}, [("network.bgpReflectorPools", f"from none to worker: {SESSIONS}; set it back to []; " + ALLOW.format("network-bgp-reflector-pools/worker"))]),
+    (BGP, {**BGP, "network.bgpAsNumber": 65000}, [("network.bgpAsNumber", f"from 64512 to 65000: {SESSIONS}; set it back to 64512; " + ALLOW.format("network-bgp-as-number/65000"))]),
     ({}, {"network.nodeCidrMask": 25}, [fixed("network.nodeCidrMask", "24", "25", "nodes have parts of cluster.podCidr of that size")]),
     ({}, {"controlPlane.encryptSecrets": False}, [fixed("controlPlane.encryptSecrets", "true", "false", "Secrets are in etcd in the form it chose")]),
     ({}, {"pki.caValidityHours": 10000}, [fixed("pki.caValidityHours", "87600", "10000", "another lifetime makes other CAs, which no member would trust")]),
@@ -173,7 +203,9 @@ def test_what_is_allowed_is_shown_and_what_allows_nothing_is_warned_about() -> N
     assert [path for path, _ in first.warnings] == ["network.plugin", "allow"]
 
 
-@pytest.mark.parametrize(("plugin", "told"), [("flannel", 1), ("cilium", 0), ("none", 0)])
+@pytest.mark.parametrize(
+    ("plugin", "told"), [("flannel", 1), ("cilium", 0), ("calico", 0), ("none", 0)]
+)
 def test_a_new_cluster_whose_network_enforces_no_policy_is_warned_about(
     plugin: str, told: int
 ) -> None:

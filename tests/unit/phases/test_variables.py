@@ -85,6 +85,7 @@ _STORED = adopted(with_store())
 MORE = (
     (None, aws(_PRIVATE)),
     (None, adopted({"network.plugin": "cilium"})),
+    (None, adopted({"network.plugin": "calico", "network.backend": "bgp"})),
     (None, lab({**_VIP, "nodes/edge-1": {"state": "maintenance"}})),
     (_STORED, edited(_STORED, {"etcd.quotaBackendGib": 4})),
 )

@@ -30,6 +30,7 @@ VERSIONS = Versions(
     pause="3.10.2",
     flannel="0.28.4",
     cilium="1.20.2",
+    calico="3.32.1",
     metrics_server="0.9.0",
     local_path="0.0.30",
     prometheus="3.16.0",
