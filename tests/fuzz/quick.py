@@ -11,7 +11,14 @@ from collections.abc import Iterable, Mapping
 
 
 def dump_all(documents: Iterable[Mapping[str, object]], **_: object) -> str:
-    """In place of `yaml.dump_all`; the words look for documents by their first line."""
-    return "".join(
-        f"apiVersion: {each.get('apiVersion')}\n{json.dumps(each)}\n" for each in documents
-    )
+    """In place of `yaml.dump_all`; the words look for documents by their first line.
+
+    It is YAML: where an object of one add-on may be another's, both are read.
+    """
+    return "---\n".join(map(_document, documents))
+
+
+def _document(fields: Mapping[str, object]) -> str:
+    lines = {"apiVersion": fields.get("apiVersion")} | dict(fields)
+    first = f"apiVersion: {lines.pop('apiVersion')}\n"
+    return first + "".join(f"{json.dumps(k)}: {json.dumps(v)}\n" for k, v in lines.items())

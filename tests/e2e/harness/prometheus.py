@@ -190,6 +190,13 @@ class Prometheus:
             for one in found
         }
 
+    def without(self, targets: set[tuple[str, str]]) -> str:
+        """Empty where agents measure these, (job, node), and no others; else what differs."""
+        found = self.values('up{job!~"pods|services|prometheus"}', "job", "node")
+        down = {pair for pair, value in found.items() if value != 1}
+        wrong = sorted(targets ^ found.keys() | down)
+        return ", ".join(map("/".join, wrong))
+
     def firing(self) -> set[str]:
         """Names of alerts."""
         alerts = self.get("alerts")["alerts"]
