@@ -71,9 +71,10 @@ make_passwords() {
     if [[ -z $namespace ]]; then continue; fi
     password=$(openssl rand -hex 24)
     salt=$(openssl rand -hex 11)
-    # By the environment: arguments of programs are everybody's to read.
+    # Not as arguments: those of programs are everybody's to read.
     # shellcheck disable=SC2016 # Perl's variables
-    made=$(PASSWORD=$password SALT="\$2b\$10\$$salt" perl -e 'print crypt($ENV{PASSWORD}, $ENV{SALT})')
+    made=$(printf '%s\n' "$password" "\$2b\$10\$$salt" |
+      perl -e 'chomp(my @said = <STDIN>); print crypt($said[0], $said[1])')
     if [[ $made != \$2b\$10\$* || ${#made} != 60 ]]; then
       echo "crypt(3) of perl makes no bcrypt"
       return 1

@@ -20,6 +20,8 @@ ENTRIES: dict[str, Entry] = {
 
 def chosen(spec: Spec) -> dict[str, Entry]:
     """Those of a config: named, and without manifests of the user's own under that name."""
+    if not spec.addons:
+        return {}  # asked of every node
     return {
         name: ENTRIES[name]
         for name, said in sorted(spec.addons.items())
@@ -29,11 +31,10 @@ def chosen(spec: Spec) -> dict[str, Entry]:
 
 def local_ports(spec: Spec, roles: Collection[Role]) -> dict[int, str]:
     """Where programs of those of a config listen on a machine with these roles, at 127.0.0.1."""
-    if not {"master", "worker"} & {*roles}:
+    there = chosen(spec)
+    if not there or not {"master", "worker"} & {*roles}:
         return {}
-    return {
-        port: what for entry in chosen(spec).values() for port, what in entry.LOCAL_PORTS.items()
-    }
+    return {port: what for entry in there.values() for port, what in entry.LOCAL_PORTS.items()}
 
 
 def registries(spec: Spec) -> tuple[str, ...]:

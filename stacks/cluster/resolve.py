@@ -45,33 +45,40 @@ def plan(
     in_turn = sorted(nodes, key=_turn)
     masters = tuple(node for node in in_turn if node.is_master)
     chosen = sets or _versions(spec)
-    wanted = _wanted(spec, chosen, in_turn)
+    etcd = tuple(node for node in in_turn if node.is_etcd)
+    balancers = tuple(node for node in in_turn if node.is_load_balancer)
+    wanted = _wanted(spec, chosen, masters, etcd, balancers)
     return Plan(
         spec=spec,
         versions=chosen,
         mirror=_mirror(spec),
         nodes=nodes,
         away=away,
-        etcd=tuple(node for node in in_turn if node.is_etcd),
+        etcd=etcd,
         masters=masters,
         workers=tuple(node for node in nodes if node.is_worker),
-        load_balancers=tuple(node for node in in_turn if node.is_load_balancer),
+        load_balancers=balancers,
         etcd_stacked=all(node.is_etcd for node in masters),
         addons=user_addons.read(wanted, root) if addons is None else addons,
         fenced=fence.given_up(spec, away),
     )
 
 
-def _wanted(spec: Spec, versions: Versions, nodes: Sequence[Node]) -> Wanted:
+def _wanted(
+    spec: Spec,
+    versions: Versions,
+    masters: Sequence[Node],
+    etcd: Sequence[Node],
+    balancers: Sequence[Node],
+) -> Wanted:
     """What add-ons of the catalogue are made of."""
-    masters, etcd = ([n for n in nodes if n.is_master], [n for n in nodes if n.is_etcd])
-    vip, elsewhere = spec.front_doors.vip, any(node.is_load_balancer for node in nodes)
+    vip = spec.front_doors.vip
     return Wanted(
         spec=spec,
         versions=versions,
         masters=len(masters),
         etcd=len(etcd) if etcd == masters else 0,
-        keepalived=vip is not None and vip.failover == "keepalived" and not elsewhere,
+        keepalived=vip is not None and vip.failover == "keepalived" and not balancers,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from stacks.config.network import NetworkSpec
 from stacks.config.problems import Problem
@@ -184,15 +184,15 @@ def _routers(spec: Spec) -> Iterator[Problem]:
             yield Problem("network.bgpPeers", text)
 
 
-def marks(spec: Spec, members: Sequence[Member]) -> Mapping[str, Marks]:
+def marks(spec: Spec, members: Iterable[Member]) -> Mapping[str, Marks]:
     """By name of the node: those that are route reflectors; of the others, that they are none."""
-    network = spec.network
+    network, there = spec.network, [*members]
     by_reflectors = network.backend == "bgp" and network.bgp_topology.endswith("reflectors")
-    chosen = _reflectors(members, network.bgp_reflector_pools) if by_reflectors else set()
+    chosen = _reflectors(there, network.bgp_reflector_pools) if by_reflectors else set()
     mark = Marks(
         labels={calico_objects.REFLECTOR: "true"}, annotations={_CLUSTER_ID: _OF_ALL_REFLECTORS}
     )
-    return {one.name: mark if one.name in chosen else Marks() for one in members}
+    return {one.name: mark if one.name in chosen else Marks() for one in there}
 
 
 def is_smooth(key: str, before: NetworkSpec, now: NetworkSpec) -> bool:

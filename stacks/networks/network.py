@@ -5,7 +5,7 @@ A network sees what the config says, never the plan of a cluster: most answers a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
@@ -97,7 +97,7 @@ class Network(Protocol):
     def problems(self, spec: Spec) -> Iterable[Problem]:
         """What is wrong with its settings among themselves, and with pools that they name."""
 
-    def marks(self, spec: Spec, members: Sequence[Member]) -> Mapping[str, Marks]:
+    def marks(self, spec: Spec, members: Iterable[Member]) -> Mapping[str, Marks]:
         """By name of the node; empty where it marks none, whatever its settings are."""
 
     def is_smooth(self, key: str, before: NetworkSpec, now: NetworkSpec) -> bool:
@@ -117,6 +117,6 @@ def never_smooth(_key: str, _before: NetworkSpec, _now: NetworkSpec) -> bool:
     return False
 
 
-def no_marks(_spec: Spec, _members: Sequence[Member]) -> Mapping[str, Marks]:
+def no_marks(_spec: Spec, _members: Iterable[Member]) -> Mapping[str, Marks]:
     """Of a network that marks no Node."""
     return {}

@@ -70,7 +70,8 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
 
 def _metrics(plan: Plan, node: Node) -> dict[str, str]:
     """What it measures of itself, where an add-on reads that."""
-    if not any(entry.READS_NODES for entry in catalogue.chosen(plan.spec).values()):
+    there = catalogue.chosen(plan.spec)
+    if not there or not any(entry.READS_NODES for entry in there.values()):
         return {}
     vip = plan.spec.front_doors.vip
     own = {"METRICS_VIP": vip.address} if vip is not None and node in plan.holders else {}

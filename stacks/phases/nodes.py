@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from stacks.cluster import names
 from stacks.cluster.plan import Node, Plan
@@ -21,7 +21,7 @@ def of_nodes(plan: Plan) -> dict[str, str]:
     none = Marks()
 
     def labels(node: Node) -> str:
-        return _labels(node, marks.get(node.name, none))
+        return _labels(node, marks.get(node.name, none) if marks else none)
 
     def annotations(node: Node) -> str:
         return _pairs(marks.get(node.name, none).annotations)
@@ -73,12 +73,11 @@ def wanted(nodes: Iterable[Node], known: Mapping[str, str]) -> str:
     )
 
 
-def _members(plan: Plan) -> list[Member]:
-    return [
-        Member(node.name, node.pool, node.zone, node.is_master)
-        for node in plan.nodes
-        if node.in_kubernetes
-    ]
+def _members(plan: Plan) -> Iterator[Member]:
+    """One by one: most networks look at none."""
+    for node in plan.nodes:
+        if node.in_kubernetes:
+            yield Member(node.name, node.pool, node.zone, node.is_master)
 
 
 def _labels(node: Node, marks: Marks) -> str:

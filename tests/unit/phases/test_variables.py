@@ -87,6 +87,7 @@ MORE = (
     (None, adopted({"network.plugin": "cilium"})),
     (None, adopted({"network.plugin": "calico", "network.backend": "bgp"})),
     (None, lab({**_VIP, "nodes/edge-1": {"state": "maintenance"}})),
+    (None, adopted({"frontDoors.vip": {"address": "192.0.2.5"}, "addons": {"prometheus": {}}})),
     (_STORED, edited(_STORED, {"etcd.quotaBackendGib": 4})),
 )
 
