@@ -8,7 +8,6 @@ that way. Where that master goes, the next one is taken.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,7 +17,7 @@ from pathlib import Path
 from components.ssh import tunnel
 from operations.engine import stack
 from operations.engine.engine import StackError
-from operations.holding import ending, say, until_ended
+from operations.holding import led, say, until_ended
 from operations.ssh import client
 from operations.ssh.client import Target
 from stacks.cluster import clouds
@@ -27,7 +26,6 @@ from stacks.providers.cloud import LOCAL
 
 _WHO = "api"
 _PAUSE_S = 5  # before another master is asked
-_POLL_S = 0.1
 
 
 def main(arguments: list[str]) -> int:
@@ -65,14 +63,14 @@ def hold(masters: dict[str, Target], port: int, *, pause_s: float = _PAUSE_S) ->
             f"something listens at {LOCAL}:{port} already\n  do: end it, if it is another "
             "`make api`; else set apiPort to a free port, and run up"
         )
-    led = False
+    reached = False
     while True:
         for name, target in masters.items():
             was, said = _lead(name, target, port)
-            led = led or was
+            reached = reached or was
             say(_WHO, f"the way by {name} ended: {said}")
             time.sleep(pause_s)
-        if not led:
+        if not reached:
             raise StackError(
                 f"none of {', '.join(masters)} could be reached\n  do: make status, and look at "
                 "what was said above; sshFrom has to name the network that you come from"
@@ -81,30 +79,11 @@ def hold(masters: dict[str, Target], port: int, *, pause_s: float = _PAUSE_S) ->
 
 def _lead(name: str, target: Target, port: int) -> tuple[bool, str]:
     """Whether connections were led, until that ended; and the SSH client's last words."""
+    text = f"https://{LOCAL}:{port} is the API, by {name}; leave this running, end with Ctrl-C"
     with tempfile.TemporaryDirectory(prefix="kube-ha-") as folder:
-        words = client.client(target, Path(folder))
-        with (
-            (Path(folder) / "said").open("w+") as said,
-            ending(
-                subprocess.Popen(
-                    _forwarding(words, port),
-                    stdin=subprocess.DEVNULL,
-                    stdout=said,
-                    stderr=said,
-                    start_new_session=True,
-                )
-            ) as process,
-        ):
-            led = False
-            while process.poll() is None:
-                if not led and tunnel.listens(port):
-                    led = True
-                    text = "leave this running, end with Ctrl-C"
-                    say(_WHO, f"https://{LOCAL}:{port} is the API, by {name}; {text}")
-                time.sleep(_POLL_S)
-            said.seek(0)
-            lines = client.plain(said.read()).strip().splitlines()
-    return led, lines[-1] if lines else f"exit code {process.returncode}"
+        words = _forwarding(client.client(target, Path(folder)), port)
+        was, said = led(words, port, lambda: say(_WHO, text))
+    return was, client.plain(said).strip()
 
 
 def _forwarding(words: Sequence[str], port: int) -> list[str]:

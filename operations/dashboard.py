@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from components.ssh import tunnel
 from operations.engine import sealing, stack
 from operations.engine.engine import StackError
 from operations.engine.kubectl import Kubectl
-from operations.holding import ending, say, until_ended
+from operations.holding import led, say, until_ended
 from stacks.catalogue import registry
 from stacks.catalogue.prometheus import screen
 from stacks.catalogue.prometheus.names import ACCESS, NAMESPACE, PORT, SERVER, USER
@@ -30,7 +30,6 @@ from stacks.providers.cloud import LOCAL
 _WHO = "dashboard"
 _ENTRY = "prometheus"
 _PAUSE_S = 5  # before the other server is asked
-_POLL_S = 0.1
 _KUBECTL = Path(".local/bin/kubectl")
 
 
@@ -65,16 +64,16 @@ def hold(kubectl: Kubectl, name: str, port: int, *, pause_s: float = _PAUSE_S) -
         raise StackError(
             f"something listens at {LOCAL}:{port} already\n  do: end it, or say PORT=<free port>"
         )
-    led = False
+    reached = False
     while True:
         pods = kubectl.items("pods", "--namespace", NAMESPACE, "--selector", f"app={SERVER}")
         names = sorted(str(_metadata(pod)["name"]) for pod in pods)
         for pod in names:
-            was, words = _lead(kubectl, pod, port)
-            led = led or was
+            was, words = led(_forwarding(kubectl, pod, port), port, partial(_tell, pod, port))
+            reached = reached or was
             say(_WHO, f"the way to {pod} ended: {words}")
             time.sleep(pause_s)
-        if not led:
+        if not reached:
             raise StackError(
                 f"none of {', '.join(names) or 'its pods'} could be reached\n  do: make status "
                 f"STACK={name}, then kubectl -n {NAMESPACE} describe pods -l app={SERVER}"
@@ -97,31 +96,6 @@ def _program() -> Path:
     if found := shutil.which("kubectl"):
         return Path(found)
     raise StackError("this computer has no kubectl\n  do: install it, or make bundle")
-
-
-def _lead(kubectl: Kubectl, pod: str, port: int) -> tuple[bool, str]:
-    """Whether connections were led, until that ended; and kubectl's last words."""
-    with (
-        tempfile.TemporaryFile("w+") as said,
-        ending(
-            subprocess.Popen(
-                _forwarding(kubectl, pod, port),
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-                start_new_session=True,
-            )
-        ) as process,
-    ):
-        led = False
-        while process.poll() is None:
-            if not led and tunnel.listens(port):
-                led = True
-                _tell(pod, port)
-            time.sleep(_POLL_S)
-        said.seek(0)
-        lines = said.read().strip().splitlines()
-    return led, lines[-1] if lines else f"exit code {process.returncode}"
 
 
 def _tell(pod: str, port: int) -> None:

@@ -1,4 +1,4 @@
-"""What `make tunnel` and `make api` share: each holds a connection until a person ends it."""
+"""What `make tunnel`, `api` and `dashboard` share: a connection, until a person ends it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from components.ssh import tunnel
 from operations.engine.engine import StackError
 
+_POLL_S = 0.1
 _END_S = 5  # for a command to end by itself
 
 
@@ -32,6 +35,35 @@ def until_ended(who: str, hold: Callable[[], None]) -> int:
 def say(who: str, text: str) -> None:
     """One line, with the time and the command that says it."""
     print(f"{time.strftime('%H:%M:%S')} {who:<9} {text}", flush=True)
+
+
+def led(command: Sequence[str], port: int, tell: Callable[[], None]) -> tuple[bool, str]:
+    """Run a command that leads a port of this computer elsewhere, until it ends by itself.
+
+    `tell` is called once something listens at the port. Returns whether it was, and the command's
+    last words.
+    """
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as said,
+        ending(
+            subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+            )
+        ) as process,
+    ):
+        listened = False
+        while process.poll() is None:
+            if not listened and tunnel.listens(port):
+                listened = True
+                tell()
+            time.sleep(_POLL_S)
+        said.seek(0)
+        lines = said.read().strip().splitlines()
+    return listened, lines[-1] if lines else f"exit code {process.returncode}"
 
 
 @contextmanager

@@ -9,6 +9,7 @@ source "$here/cluster-reader.sh"
 # shellcheck source=addon-list.sh disable=SC2154 # here: the folder of run.sh
 source "$here/addon-list.sh"
 COPIES=${here%/*}
+copied=()   # words for kubectl, of what check_files saw
 APPLY_S=240 # a webhook of the add-on's own may need a worker that joins meanwhile
 
 check_files() {
@@ -21,6 +22,7 @@ check_files() {
     [[ ${is%% *} == "$sum" ]] ||
       die "file $COPIES/$file is not the $path of this plan" \
         "raise converge.generation and run pulumi up again: it is copied again"
+    copied+=(-f "$COPIES/$file")
   done <<<"$FILES"
 }
 
@@ -29,11 +31,10 @@ check_files() {
 # later. So all is applied until nothing is left over. What the API refuses for what is in it, no waiting fixes.
 HOPELESS=" is invalid: |field not declared in schema|strict decoding error|unknown field|error parsing"
 apply() {
-  local file _ words=() answer
-  while read -r file _; do words+=(-f "$COPIES/$file"); done <<<"$FILES"
+  local answer
   rm -f "$STATE/manifests.refused"
   if answer=$(timeout 120 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 30s apply --server-side \
-    --force-conflicts --field-manager "$ADDON_MANAGER" "${words[@]}" 2>&1 >/dev/null); then
+    --force-conflicts --field-manager "$ADDON_MANAGER" "${copied[@]}" 2>&1 >/dev/null); then
     return
   fi
   printf '%s\n' "$answer"
@@ -44,9 +45,8 @@ apply() {
 # An object that says no more than its name (a ServiceAccount) has no field that anybody owns, and API servers note no
 # owners of what is added to it later: whether it is the add-on's could not be seen when it leaves.
 mark_bare() {
-  local file _ words=() found rows kind namespace name
-  while read -r file _; do words+=(-f "$COPIES/$file"); done <<<"$FILES"
-  found=$(kubectl_admin get --show-managed-fields -o json "${words[@]}") || return 1
+  local found rows kind namespace name
+  found=$(kubectl_admin get --show-managed-fields -o json "${copied[@]}") || return 1
   rows=$(jq -r --arg manager "$ADDON_MANAGER" --arg mark "$ADDON_LABEL" --arg name "$NAME" '(.items // [.])[]
     | select(any(.metadata.managedFields[]?; .manager == $manager) or .metadata.annotations[$mark] == $name | not)
     | (.apiVersion | if contains("/") then "." + split("/")[0] else "" end) as $group
@@ -62,9 +62,8 @@ mark_bare() {
 ACCESS_MARK=kube-ha.io/basic-auth
 ACCESS_MANAGER=kube-ha-passwords
 make_passwords() {
-  local file _ words=() rows namespace name user password made salt
-  while read -r file _; do words+=(-f "$COPIES/$file"); done <<<"$FILES"
-  rows=$(kubectl_admin get -o json "${words[@]}" | jq -r --arg mark "$ACCESS_MARK" '(.items // [.])[]
+  local rows namespace name user password made salt
+  rows=$(kubectl_admin get -o json "${copied[@]}" | jq -r --arg mark "$ACCESS_MARK" '(.items // [.])[]
     | select(.kind == "Secret" and .metadata.annotations[$mark] != null and (.data.password // "") == "")
     | "\(.metadata.namespace) \(.metadata.name) \(.metadata.annotations[$mark])"') || return 1
   while read -r namespace name user; do

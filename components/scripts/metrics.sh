@@ -75,31 +75,35 @@ last_backup() {
   local at
   if [[ ! -f $STATE/backup ]]; then return; fi
   read -r at _ <"$STATE/backup" || return 0
-  if ! [[ $at =~ ^[0-9]+$ ]]; then at=$(date -d "$at" +%s) || return 0; fi
   family kube_ha_backup_seconds "Time of the last snapshot of etcd that this machine made."
   printf 'kube_ha_backup_seconds %s\n' "$at"
 }
 
 reached_masters() {
-  local answer
-  answer=$(timeout 5 socat -t 3 - UNIX-CONNECT:/run/haproxy/admin.sock <<<"show stat" 2>/dev/null) || return 0
+  local answer name state up
+  answer=$(haproxy_servers) || return 0
   family kube_ha_haproxy_server_up "Whether this machine's HAProxy gets good answers of an API server."
-  awk -F, '$1 == "kubernetes-api" && $2 !~ /^(FRONTEND|BACKEND)$|-unchecked$/ {
-    printf "kube_ha_haproxy_server_up{server=\"%s\"} %d\n", $2, $18 ~ /^UP/ }' <<<"$answer"
+  while read -r name state; do
+    if [[ -z $name ]]; then continue; fi
+    up=0
+    if [[ $state == UP* ]]; then up=1; fi
+    printf 'kube_ha_haproxy_server_up{server="%s"} %s\n' "$name" "$up"
+  done <<<"$answer"
 }
 
 vip_owner() {
-  local has=0
   if [[ -z $VIP ]]; then return; fi
-  if [[ $(ip -o -4 addr show) == *" $VIP/"* ]]; then has=1; fi
   family kube_ha_vip_owner "Whether this machine has the virtual IP."
-  printf 'kube_ha_vip_owner %s\n' "$has"
+  printf 'kube_ha_vip_owner %s\n' "$(has_address "$VIP")"
 }
 
 if [[ ${BASH_SOURCE[0]:-} == "$0" ]]; then
   set -euo pipefail
   export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:$PATH
   STATE=$ROOT/var/lib/kube-ha/state
+  here=$(dirname "${BASH_SOURCE[0]}")
+  # shellcheck source=api-view.sh
+  source "$here/api-view.sh"
   into=$ROOT/run/kube-ha-metrics
   umask 022
   {

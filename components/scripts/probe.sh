@@ -18,6 +18,8 @@ source "$here/node-record.sh"
 source "$here/etcd-client.sh"
 # shellcheck source=etcd-identity.sh disable=SC2154
 source "$here/etcd-identity.sh"
+# shellcheck source=api-view.sh disable=SC2154
+source "$here/api-view.sh"
 
 say() { # say WORD FIELD...
   local fields=("${@//[^[:print:]]/ }") IFS=$'\t'
@@ -173,13 +175,14 @@ disk() {
 
 # How this node's HAProxy finds the masters.
 balancer() {
-  local answer
-  answer=$(timeout 5 socat -t 3 - UNIX-CONNECT:/run/haproxy/admin.sock <<<"show stat" 2>&1) || {
+  local answer name state
+  answer=$(haproxy_servers) || {
     say balancer - "$(reason "$answer")"
     return
   }
-  awk -F, '$1 == "kubernetes-api" && $2 !~ /^(FRONTEND|BACKEND)$|-unchecked$/ {printf "balancer\t%s\t%s\n", $2, $18}' \
-    <<<"$answer"
+  while read -r name state; do
+    if [[ -n $name ]]; then say balancer "$name" "$state"; fi
+  done <<<"$answer"
 }
 
 apiserver() {
@@ -190,12 +193,7 @@ apiserver() {
   say readyz "$(reason "$answer")"
 }
 
-# Whether this machine has the virtual IP just now.
-vip() {
-  local has=0
-  if [[ $(ip -o -4 addr show) == *" $VIP/"* ]]; then has=1; fi
-  say vip "$has"
-}
+vip() { say vip "$(has_address "$VIP")"; }
 
 # etcdctl prints one line of JSON, warnings beside it, or why there is no answer.
 member() {

@@ -22,6 +22,9 @@ from stacks.documents.kubernetes_objects import Document
 
 INTERVAL_S = 30
 
+_OF_THE_CLUSTER: Document = {"ca_file": CA, "server_name": "kubernetes"}
+_SELF_SIGNED: Document = {"insecure_skip_verify": True}  # at 127.0.0.1, where no other answers
+
 # Histograms of API servers that nobody looks at, and most of their series.
 _DROPPED = (
     "(apiserver_(request_body_size_bytes|request_sli_duration_seconds|response_sizes|"
@@ -44,9 +47,9 @@ def agent(servers: Sequence[str], *, control_plane: bool, etcd: bool) -> Documen
     """
     jobs = [
         _here("node", NODE_PORT),
-        _here("kubelet", 10250, secure=True, verified=False),
+        _here("kubelet", 10250, tls=_SELF_SIGNED),
         {
-            **_here("cadvisor", 10250, secure=True, verified=False),
+            **_here("cadvisor", 10250, tls=_SELF_SIGNED),
             "metrics_path": "/metrics/cadvisor",
             "metric_relabel_configs": [_keep("__name__", _OF_CONTAINERS)],
         },
@@ -56,11 +59,11 @@ def agent(servers: Sequence[str], *, control_plane: bool, etcd: bool) -> Documen
     if control_plane:
         jobs += [
             {
-                **_here("apiserver", API_PORT, secure=True, verified=True),
+                **_here("apiserver", API_PORT, tls=_OF_THE_CLUSTER),
                 "metric_relabel_configs": [_drop("__name__", _DROPPED)],
             },
-            _here("controller-manager", 10257, secure=True, verified=False),
-            _here("scheduler", 10259, secure=True, verified=False),
+            _here("controller-manager", 10257, tls=_SELF_SIGNED),
+            _here("scheduler", 10259, tls=_SELF_SIGNED),
         ]
         if etcd:
             jobs.append(_here("etcd", 2381))
@@ -133,17 +136,16 @@ def _access() -> Document:
     return {"username": USER, "password_file": f"{ACCESS_FOLDER}/password"}
 
 
-def _here(job: str, port: int, *, secure: bool = False, verified: bool = False) -> Document:
-    """A target at 127.0.0.1. Those that sign their own certificates cannot be verified."""
+def _here(job: str, port: int, tls: Document | None = None) -> Document:
+    """A target at 127.0.0.1; over TLS it is asked with the agent's token."""
     out: Document = {
         "job_name": job,
         "static_configs": [{"targets": [f"127.0.0.1:{port}"]}],
     }
-    if secure:
-        how = {"ca_file": CA, "server_name": "kubernetes"}
+    if tls is not None:
         out["scheme"] = "https"
         out["authorization"] = {"credentials_file": TOKEN}
-        out["tls_config"] = how if verified else {"insecure_skip_verify": True}
+        out["tls_config"] = tls
     return out
 
 
