@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Result = Literal["passed", "failed", "not run"]
-Lacking = Callable[[str], str]  # why a spec of that name was left out; empty: it was not
+Result = Literal["passed", "failed", "known", "not run"]
+Why = Callable[[str], str]  # words about a spec of that name; empty: none
 _SHOWN = 160  # of a failure's words, on the screen
 _LISTED = 40  # failures on the screen; JUnit has them all
 _ENDED_EARLY = "the run ended before it"
@@ -19,7 +19,10 @@ _ENDED_EARLY = "the run ended before it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One spec of the run; `words`: why it failed or did not run."""
+    """One spec of the run; `words`: why it failed or did not run.
+
+    Known: it failed, and the network's own documentation says that it does.
+    """
 
     name: str
     result: Result
@@ -41,15 +44,18 @@ class Choice:
         return not (self.skip and re.search(self.skip, name))
 
 
-def read(file: Path, choice: Choice, lacking: Lacking) -> list[Spec]:
-    """The wanted specs of ginkgo's report, and what failed around them, by name."""
+def read(file: Path, choice: Choice, *, lacking: Why, known: Why) -> list[Spec]:
+    """The wanted specs of ginkgo's report, and what failed around them, by name.
+
+    `lacking`: why a spec was left out; `known`: why one may fail.
+    """
     suites = json.loads(file.read_bytes())
     reports = [report for suite in suites for report in suite.get("SpecReports") or []]
-    return sorted(_specs(reports, choice, lacking), key=lambda spec: spec.name)
+    return sorted(_specs(reports, choice, lacking, known), key=lambda spec: spec.name)
 
 
 def _specs(
-    reports: Sequence[Mapping[str, object]], choice: Choice, lacking: Lacking
+    reports: Sequence[Mapping[str, object]], choice: Choice, lacking: Why, known: Why
 ) -> Iterator[Spec]:
     for report in reports:
         texts = [*_texts(report.get("ContainerHierarchyTexts")), str(report["LeafNodeText"])]
@@ -67,6 +73,8 @@ def _specs(
         elif state in ("skipped", "pending"):
             why = lacking(name) or words or ("pending" if state == "pending" else _ENDED_EARLY)
             yield Spec(name=name, result="not run", seconds=0, words=_line(why))
+        elif state == "failed" and (why := known(name)):
+            yield Spec(name=name, result="known", seconds=seconds, words=why)
         else:
             output = str(report.get("CapturedGinkgoWriterOutput") or "")
             output += str(report.get("CapturedStdOutErr") or "")
@@ -75,33 +83,37 @@ def _specs(
 
 
 def good(specs: Sequence[Spec], code: int) -> bool:
-    """Whether it is a pass: something ran, nothing failed, and ginkgo itself is content."""
-    return code == 0 and bool(_of(specs, "passed")) and not _of(specs, "failed")
+    """Whether it is a pass: something ran, and ginkgo is content but for what is known."""
+    if _of(specs, "failed") or not _of(specs, "passed"):
+        return False
+    whole = all(spec.words != _ENDED_EARLY for spec in specs)
+    return code == 0 or (whole and bool(_of(specs, "known")))
 
 
 def screen(specs: Sequence[Spec], code: int, *, seconds: float) -> list[str]:
     """Lines for a person."""
-    failed, left = _of(specs, "failed"), _of(specs, "not run")
+    failed, known = _of(specs, "failed"), _of(specs, "known")
     lines = [f"passed   {len(_of(specs, 'passed'))}", f"failed   {len(failed)}"]
     for spec in failed[:_LISTED]:
         lines += [f"  {spec.name}", f"    {_line(spec.words)[:_SHOWN]}"]
     if len(failed) > _LISTED:
         lines.append(f"  and {len(failed) - _LISTED} more")
-    lines.append(f"not run  {len(left)}")
-    for why in sorted({spec.words for spec in left}):
-        names = [spec.name for spec in left if spec.words == why]
-        lines += [f"  {why[:_SHOWN]}: {len(names)}", *(f"    {name}" for name in names[:_LISTED])]
-    if code and not failed:
+    if known:
+        lines += [f"known    {len(known)}, failed as the network's documentation says"]
+        lines += _by_reason(known)
+    left = _of(specs, "not run")
+    lines += [f"not run  {len(left)}", *_by_reason(left)]
+    if code and not failed and not known:
         lines.append(f"ginkgo ended with {code}, though no spec failed: see the end of its log")
     return [*lines, f"took {seconds / 60:.0f} min"]
 
 
 def junit(specs: Sequence[Spec], file: Path, name: str) -> None:
-    """Write what CI systems read; specs that did not run are skipped ones, with the reason."""
+    """Write what CI systems read: skipped ones are those that did not run, and those known."""
     counts = {
         "tests": len(specs),
         "failures": len(_of(specs, "failed")),
-        "skipped": len(_of(specs, "not run")),
+        "skipped": len(_of(specs, "not run")) + len(_of(specs, "known")),
     }
     root = ElementTree.Element(
         "testsuite", {"name": name, **{key: str(count) for key, count in counts.items()}}
@@ -110,7 +122,7 @@ def junit(specs: Sequence[Spec], file: Path, name: str) -> None:
         case = ElementTree.SubElement(
             root, "testcase", {"name": spec.name, "classname": name, "time": f"{spec.seconds:.1f}"}
         )
-        if spec.result == "not run":
+        if spec.result in ("not run", "known"):
             ElementTree.SubElement(case, "skipped", {"message": _plain(spec.words)})
         elif spec.result == "failed":
             words = _plain(spec.words)
@@ -118,6 +130,13 @@ def junit(specs: Sequence[Spec], file: Path, name: str) -> None:
             failure.text = words
             ElementTree.SubElement(case, "system-out").text = _plain(spec.output)
     file.write_bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _by_reason(specs: Sequence[Spec]) -> Iterator[str]:
+    for why in sorted({spec.words for spec in specs}):
+        names = [spec.name for spec in specs if spec.words == why]
+        yield f"  {why[:_SHOWN]}: {len(names)}"
+        yield from (f"    {name}" for name in names[:_LISTED])
 
 
 def _of(specs: Sequence[Spec], result: Result) -> list[Spec]:

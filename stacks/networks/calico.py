@@ -44,6 +44,7 @@ _STEPS = frozenset(
 
 PROVED = True
 POLICIES = True
+DEVIATES: Mapping[str, str] = {}
 SETTINGS: tuple[str, ...] = (
     *("mtu", "backend", "block_size", "typha"),
     *("bgp_topology", "bgp_reflector_pools", "bgp_as_number", "bgp_peers"),

@@ -7,37 +7,46 @@ from collections.abc import Mapping
 from stacks.config.network import NetworkSpec
 from stacks.documents.admission import policy
 from stacks.documents.kubernetes_objects import (
-    LOCAL_API,
-    REAL_NODES,
-    SECCOMP,
     TOLERATE_ALL,
     Document,
     cluster_role,
     cluster_role_binding,
     config_annotation,
     config_map,
-    field,
-    host_path,
     meta,
-    mount,
-    requests,
     service_account,
 )
 from stacks.documents.yaml_text import documents
-from stacks.networks import cilium_rights
+from stacks.networks import cilium_pods, cilium_rights
+from stacks.networks.cilium_pods import (
+    AGENT,
+    CGROUPS,
+    CONFIG,
+    CONFLIST,
+    HEALTH_PORT,
+    OPERATOR,
+    OPERATOR_PORT,
+)
 from stacks.networks.network import Backend, Tunnel, Wanted, never_smooth, no_marks, no_problems
 
 _NAMESPACE = "kube-system"
-_AGENT = "cilium"
-_OPERATOR = "cilium-operator"
 _RIGHTS = "cilium-rights"
-_CONFIG = "cilium-config"
 _VXLAN_HEADERS = 50  # the agent takes them off the MTU it is told, for routes of pods
-_HEALTH_PORT = 9879
-_OPERATOR_PORT = 9234
 
 PROVED = True
 POLICIES = True
+_PODS_BY_ADDRESS = (
+    "an ipBlock of Cilium means no pods of the cluster, whatever their addresses "
+    "(docs.cilium.io, Network Policy, Caveats)"
+)
+DEVIATES: Mapping[str, str] = dict.fromkeys(
+    (
+        "should allow egress access to server in CIDR block",
+        "should enforce except clause while egress access to server in CIDR block",
+        "should ensure an IP overlapping both IPBlock.CIDR and IPBlock.Except is allowed",
+    ),
+    _PODS_BY_ADDRESS,
+)
 SETTINGS: tuple[str, ...] = ("mtu", "backend", "kube_proxy_replacement")
 BACKENDS: Mapping[str, Backend] = {
     "vxlan": Backend(overhead=_VXLAN_HEADERS, modules=("vxlan",)),
@@ -49,19 +58,19 @@ CUTS: Mapping[str, str] = {
 }
 TUNNELS: tuple[Tunnel, ...] = (Tunnel("vxlan", "udp", 8472, "Cilium's packets", ("vxlan",)),)
 NAMESPACES: tuple[str, ...] = ()
-IMAGES: tuple[str, ...] = (_AGENT,)
+IMAGES: tuple[str, ...] = (AGENT,)
 REGISTRIES: tuple[str, ...] = ("quay.io",)
-MASTER_IMAGES: tuple[str, ...] = (_OPERATOR,)
+MASTER_IMAGES: tuple[str, ...] = (OPERATOR,)
 ROLLOUTS: tuple[str, ...] = (
-    f"{_NAMESPACE}/daemonset/{_OPERATOR}",
-    f"{_NAMESPACE}/daemonset/{_AGENT}",
+    f"{_NAMESPACE}/daemonset/{OPERATOR}",
+    f"{_NAMESPACE}/daemonset/{AGENT}",
 )
-ADDONS: tuple[str, ...] = (_AGENT, _OPERATOR, _RIGHTS)
+ADDONS: tuple[str, ...] = (AGENT, OPERATOR, _RIGHTS)
 PRUNED: Mapping[str, str] = {}
 problems, marks, is_smooth = no_problems, no_marks, never_smooth
 # Of programs on every node, at 127.0.0.1.
-LOCAL_PORTS: Mapping[int, str] = {_HEALTH_PORT: "the health of Cilium's agent"}
-MASTER_LOCAL_PORTS: Mapping[int, str] = {_OPERATOR_PORT: "Cilium's operator"}
+LOCAL_PORTS: Mapping[int, str] = {HEALTH_PORT: "the health of Cilium's agent"}
+MASTER_LOCAL_PORTS: Mapping[int, str] = {OPERATOR_PORT: "Cilium's operator"}
 # Packets of pods come in by one interface, and their answers leave by another. The kernel takes the
 # stricter of `all` and of the interface itself; systemd sets that of each new one. Upstream writes
 # these into a file of its own (tools/sysctlfix).
@@ -72,25 +81,7 @@ SYSCTLS: Mapping[str, str] = {
 }
 FILESYSTEMS: tuple[str, ...] = ("bpf", "cgroup2")
 
-_ACCOUNT = f"system:serviceaccount:{_NAMESPACE}:{_AGENT}"
-_CGROUPS = "/run/cilium/cgroupv2"
-_CONFLIST = "05-cilium.conflist"
-_CONFIG_FOLDER = "/tmp/cilium/config-map"  # noqa: S108 - of upstream's image
-
-# Runs once for each pod, before the agent. Mounts are the machine's: they outlive the pod. After a
-# boot (/run is empty) the node's conflist goes: no pod is to start before the agent is there.
-# Another CNI plugin's file is put in place at once: the kubelet may start a pod at any time.
-_PREPARE = f"""\
-set -eu
-first=/host/proc/1/ns
-on_machine() {{ /usr/bin/nsenter --mount=$first/mnt --cgroup=$first/cgroup -- "$@"; }}
-on_machine mountpoint -q /sys/fs/bpf || on_machine mount -t bpf bpf /sys/fs/bpf
-on_machine mkdir -p {_CGROUPS}
-on_machine mountpoint -q {_CGROUPS} || on_machine mount -t cgroup2 cgroup2 {_CGROUPS}
-[ -e /var/run/cilium/state ] || rm -f /host/etc/cni/net.d/{_CONFLIST}
-cp /opt/cni/bin/cilium-cni /host/opt/cni/bin/.cilium-cni.new
-mv /host/opt/cni/bin/.cilium-cni.new /host/opt/cni/bin/cilium-cni
-"""
+_ACCOUNT = f"system:serviceaccount:{_NAMESPACE}:{AGENT}"
 
 
 def manifests(wanted: Wanted) -> Mapping[str, str]:
@@ -101,20 +92,22 @@ def manifests(wanted: Wanted) -> Mapping[str, str]:
     """
     data = _settings(wanted)
     return {
-        _AGENT: documents(
-            config_map(_CONFIG, _NAMESPACE, data),
-            _daemon_set(_AGENT, {"k8s-app": _AGENT}, wanted, data, _agent_pod(wanted)),
+        AGENT: documents(
+            config_map(CONFIG, _NAMESPACE, data),
+            _daemon_set(AGENT, {"k8s-app": AGENT}, wanted, data, cilium_pods.agent(wanted)),
         ),
-        _OPERATOR: documents(
-            _daemon_set(_OPERATOR, {"io.cilium/app": "operator"}, wanted, data, _operator(wanted))
+        OPERATOR: documents(
+            _daemon_set(
+                OPERATOR, {"io.cilium/app": "operator"}, wanted, data, cilium_pods.operator(wanted)
+            )
         ),
         _RIGHTS: documents(
-            service_account(_AGENT, _NAMESPACE),
-            cluster_role(_AGENT, cilium_rights.of_agent()),
-            cluster_role_binding(_AGENT, _AGENT, _AGENT, _NAMESPACE),
-            service_account(_OPERATOR, _NAMESPACE),
-            cluster_role(_OPERATOR, cilium_rights.of_operator()),
-            cluster_role_binding(_OPERATOR, _OPERATOR, _OPERATOR, _NAMESPACE),
+            service_account(AGENT, _NAMESPACE),
+            cluster_role(AGENT, cilium_rights.of_agent()),
+            cluster_role_binding(AGENT, AGENT, AGENT, _NAMESPACE),
+            service_account(OPERATOR, _NAMESPACE),
+            cluster_role(OPERATOR, cilium_rights.of_operator()),
+            cluster_role_binding(OPERATOR, OPERATOR, OPERATOR, _NAMESPACE),
         ),
     }
 
@@ -147,9 +140,9 @@ def _settings(wanted: Wanted) -> dict[str, str]:
     """Keys and values of ConfigMap cilium-config, as upstream names them."""
     network = wanted.spec.network
     return {
-        "agent-health-port": str(_HEALTH_PORT),
+        "agent-health-port": str(HEALTH_PORT),
         "bpf-root": "/sys/fs/bpf",
-        "cgroup-root": _CGROUPS,
+        "cgroup-root": CGROUPS,
         "cluster-id": "0",
         "cluster-name": "default",
         "cni-exclusive": "true",
@@ -169,11 +162,11 @@ def _settings(wanted: Wanted) -> dict[str, str]:
         "identity-allocation-mode": "crd",
         "ipam": "kubernetes",
         "k8s-require-ipv4-pod-cidr": "true",
-        "operator-api-serve-addr": f"127.0.0.1:{_OPERATOR_PORT}",
+        "operator-api-serve-addr": f"127.0.0.1:{OPERATOR_PORT}",
         "remove-cilium-node-taints": "false",
         "set-cilium-node-taints": "false",
         "unmanaged-pod-watcher-interval": "0",
-        "write-cni-conf-when-ready": f"/host/etc/cni/net.d/{_CONFLIST}",
+        "write-cni-conf-when-ready": f"/host/etc/cni/net.d/{CONFLIST}",
         **_of_services(network),
         **_of_backend(network, wanted.spec.cluster.pod_cidr),
     }
@@ -201,121 +194,6 @@ def _of_backend(network: NetworkSpec, pod_cidr: str) -> dict[str, str]:
         "auto-direct-node-routes": "true",
         "ipv4-native-routing-cidr": pod_cidr,
         **mtu,
-    }
-
-
-_ENVIRONMENT = [
-    *LOCAL_API,
-    field("K8S_NODE_NAME", "spec.nodeName"),
-    field("CILIUM_K8S_NAMESPACE", "metadata.namespace"),
-]
-_SETTINGS_MOUNT = mount("config", _CONFIG_FOLDER, read_only=True)
-_SETTINGS_VOLUME: Document = {"name": "config", "configMap": {"name": _CONFIG}}
-
-
-def _agent_pod(wanted: Wanted) -> Document:
-    image = f"quay.io/cilium/cilium:v{wanted.versions.cilium}"
-    return {
-        "affinity": REAL_NODES,
-        "priorityClassName": "system-node-critical",
-        # As long as upstream's chart gives it: no state is written at the end.
-        "terminationGracePeriodSeconds": 1,
-        "initContainers": [
-            {
-                "name": "prepare",
-                "image": image,
-                "command": ["sh", "-c", _PREPARE],
-                "securityContext": {"privileged": True},
-                "volumeMounts": [
-                    mount("proc", "/host/proc", read_only=True),
-                    mount("cni", "/host/etc/cni/net.d"),
-                    mount("cni-bin", "/host/opt/cni/bin"),
-                    mount("run", "/var/run/cilium"),
-                ],
-            }
-        ],
-        "containers": [_agent_container(image)],
-        "volumes": [
-            _SETTINGS_VOLUME,
-            host_path("bpf", "/sys/fs/bpf", "DirectoryOrCreate"),
-            host_path("cgroups", _CGROUPS, "DirectoryOrCreate"),
-            host_path("cni", "/etc/cni/net.d", "DirectoryOrCreate"),
-            host_path("cni-bin", "/opt/cni/bin", "DirectoryOrCreate"),
-            host_path("modules", "/lib/modules"),
-            host_path("netns", "/var/run/netns", "DirectoryOrCreate"),
-            host_path("proc", "/proc"),
-            host_path("run", "/var/run/cilium", "DirectoryOrCreate"),
-            host_path("xtables-lock", "/run/xtables.lock", "FileOrCreate"),
-        ],
-    }
-
-
-def _agent_container(image: str) -> Document:
-    return {
-        "name": "cilium-agent",
-        "image": image,
-        "command": ["cilium-agent"],
-        "args": [f"--config-dir={_CONFIG_FOLDER}"],
-        "env": _ENVIRONMENT,
-        # It compiles its programs at the first start: minutes on a busy machine.
-        "startupProbe": {**_healthy(), "failureThreshold": 150, "periodSeconds": 2},
-        "livenessProbe": {**_healthy(), "failureThreshold": 10, "periodSeconds": 30},
-        "readinessProbe": {**_healthy(), "failureThreshold": 3, "periodSeconds": 5},
-        "resources": requests("100m", "150Mi"),
-        # It loads programs into the kernel, and writes settings of interfaces.
-        "securityContext": {"privileged": True},
-        "volumeMounts": [
-            _SETTINGS_MOUNT,
-            {**mount("bpf", "/sys/fs/bpf"), "mountPropagation": "HostToContainer"},
-            mount("cgroups", _CGROUPS),
-            mount("cni", "/host/etc/cni/net.d"),
-            mount("modules", "/lib/modules", read_only=True),
-            {**mount("netns", "/var/run/cilium/netns"), "mountPropagation": "HostToContainer"},
-            mount("run", "/var/run/cilium"),
-            mount("xtables-lock", "/run/xtables.lock"),
-        ],
-    }
-
-
-def _healthy() -> Document:
-    get = {
-        "host": "127.0.0.1",
-        "path": "/healthz",
-        "port": _HEALTH_PORT,
-        "httpHeaders": [
-            {"name": "brief", "value": "true"},
-            # No restart while the API is down: packets are carried without it.
-            {"name": "require-k8s-connectivity", "value": "false"},
-        ],
-    }
-    return {"httpGet": get, "timeoutSeconds": 5}
-
-
-def _operator(wanted: Wanted) -> Document:
-    image = f"quay.io/cilium/operator-generic:v{wanted.versions.cilium}"
-    get: Document = {"host": "127.0.0.1", "path": "/healthz", "port": _OPERATOR_PORT}
-    return {
-        "nodeSelector": {"node-role.kubernetes.io/control-plane": ""},
-        "priorityClassName": "system-cluster-critical",
-        "securityContext": SECCOMP,
-        "containers": [
-            {
-                "name": _OPERATOR,
-                "image": image,
-                "command": ["cilium-operator-generic"],
-                "args": [f"--config-dir={_CONFIG_FOLDER}"],
-                "env": _ENVIRONMENT,
-                "livenessProbe": {"httpGet": get, "initialDelaySeconds": 60, "timeoutSeconds": 3},
-                "readinessProbe": {"httpGet": get, "periodSeconds": 5, "timeoutSeconds": 3},
-                "resources": requests("20m", "60Mi"),
-                "securityContext": {
-                    "allowPrivilegeEscalation": False,
-                    "capabilities": {"drop": ["ALL"]},
-                },
-                "volumeMounts": [_SETTINGS_MOUNT],
-            }
-        ],
-        "volumes": [_SETTINGS_VOLUME],
     }
 
 

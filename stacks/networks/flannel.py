@@ -33,6 +33,7 @@ _VXLAN_HEADERS = 50  # flanneld takes them off the MTU it is told
 
 PROVED = True
 POLICIES = False
+DEVIATES: Mapping[str, str] = {}
 SETTINGS: tuple[str, ...] = ("mtu", "backend")
 BACKENDS: Mapping[str, Backend] = {
     "vxlan": Backend(overhead=_VXLAN_HEADERS, modules=("vxlan",)),

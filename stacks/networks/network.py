@@ -71,6 +71,9 @@ class Network(Protocol):
 
     PROVED: bool  # whether nodes are waited for, and pods dial each other before an update succeeds
     POLICIES: bool  # whether NetworkPolicies are enforced
+    # What its documentation says it does otherwise than upstream's tests: end of a spec's name
+    # before its labels -> the reason, with the page.
+    DEVIATES: Mapping[str, str]
     SETTINGS: tuple[str, ...]  # keys of section `network` that it follows, where some do not
     BACKENDS: Mapping[str, Backend]
     # Settings of a living cluster whose change cuts pods off for a time -> how.

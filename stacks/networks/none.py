@@ -9,6 +9,7 @@ from stacks.networks.network import Backend, Tunnel, Wanted, never_smooth, no_ma
 
 PROVED = False  # until the user's own runs nodes are NotReady
 POLICIES = True  # or not: that is for the user's own to say
+DEVIATES: Mapping[str, str] = {}
 SETTINGS: tuple[str, ...] = ()
 BACKENDS: Mapping[str, Backend] = {}
 CUTS: Mapping[str, str] = {}

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from stacks.networks import cilium
 from tests.e2e.harness import config, conformance, versions
 from tests.e2e.harness.assertions import assert_sound
 from tests.e2e.harness.stack import Stack
@@ -31,10 +32,12 @@ def test_upstreams_tests_of_policies_pass(cluster: Stack) -> None:
     start = time.monotonic()
     found = conformance.judge(cluster, "--policies")
     assert found.failed == ()
-    assert found.not_run == {}
+    # A spec that fails as Cilium documents is skipped in JUnit, with that reason.
+    assert set(found.not_run.values()) <= set(cilium.DEVIATES.values())
     assert len(found.passed) >= 40
     cluster.measured(
-        f"upstream's tests of NetworkPolicies: {len(found.passed)} of {len(found.passed)} pass"
+        f"upstream's tests of NetworkPolicies: {len(found.passed)} pass, {len(found.not_run)} fail"
+        " as Cilium documents"
     )
     cluster.took(f"these tests, {conformance.AT_ONCE} at a time", time.monotonic() - start)
 

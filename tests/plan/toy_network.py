@@ -10,6 +10,7 @@ from stacks.networks.network import Backend, Tunnel, Wanted, never_smooth, no_ma
 
 PROVED = True
 POLICIES = True
+DEVIATES: Mapping[str, str] = {}
 SETTINGS: tuple[str, ...] = ("mtu", "backend")
 BACKENDS: Mapping[str, Backend] = {
     "vxlan": Backend(overhead=8, modules=("toy",)),

@@ -185,6 +185,7 @@ def spec(text: str, state: str, message: str = "", *, kind: str = "It") -> dict[
     }
 
 
+KNOWN = spec("by address [Conformance]", "failed", "1 wrong result")
 REPORTS = [
     spec("runs [Conformance]", "passed"),
     spec("counts [Conformance]", "failed", "expected 2\n  but got 1"),
@@ -192,6 +193,7 @@ REPORTS = [
     spec("updates nautilus [Conformance]", "skipped"),
     spec("needs three nodes [Conformance]", "skipped", "not enough nodes"),
     spec("comes last [Conformance]", "skipped"),
+    KNOWN,
     spec("is slow [Conformance]", "skipped"),
     spec("is no conformance", "skipped"),
     spec("", "passed", kind="SynchronizedBeforeSuite"),
@@ -201,7 +203,12 @@ REPORTS = [
 def read(tmp_path: Path, reports: list[dict[str, object]]) -> list[report.Spec]:
     file = tmp_path / REPORT
     file.write_text(json.dumps([{"SpecReports": reports}]))
-    return report.read(file, CHOICE, lambda name: "no image" if "nautilus" in name else "")
+    return report.read(
+        file,
+        CHOICE,
+        lacking=lambda name: "no image" if "nautilus" in name else "",
+        known=lambda name: "as documented" if "by address" in name else "",
+    )
 
 
 def test_every_wanted_spec_is_passed_failed_or_not_run_with_a_reason(tmp_path: Path) -> None:
@@ -213,6 +220,7 @@ def test_every_wanted_spec_is_passed_failed_or_not_run_with_a_reason(tmp_path: P
         "updates nautilus [Conformance]": "not run",
         "needs three nodes [Conformance]": "not run",
         "comes last [Conformance]": "not run",
+        "by address [Conformance]": "known",
     }
     assert found["updates nautilus [Conformance]"].words == "no image"
     assert found["needs three nodes [Conformance]"].words == "not enough nodes"
@@ -225,6 +233,8 @@ def test_the_screen_names_what_failed_and_why_the_rest_did_not_run(tmp_path: Pat
     assert "passed   1\nfailed   2\n" in text
     assert "[sig-apps] Job counts [Conformance]\n    expected 2 but got 1" in text
     assert "not run  3\n" in text
+    assert "known    1, " in text
+    assert "  as documented: 1\n    [sig-apps] Job by address [Conformance]" in text
     assert "  no image: 1\n    [sig-apps] Job updates nautilus [Conformance]" in text
     assert text.endswith("took 10 min")
 
@@ -232,9 +242,11 @@ def test_the_screen_names_what_failed_and_why_the_rest_did_not_run(tmp_path: Pat
 def test_junit_says_the_same_and_can_be_parsed(tmp_path: Path) -> None:
     report.junit(read(tmp_path, REPORTS), tmp_path / "junit.xml", "kubernetes-e2e")
     root = ElementTree.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 (made just now)
-    assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("6", "2", "3")
+    assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("7", "2", "4")
     reasons = {one.get("message") for one in root.iter("skipped")}
-    assert reasons == {"no image", "not enough nodes", "the run ended before it"}
+    assert reasons == {
+        *("no image", "not enough nodes", "the run ended before it", "as documented"),
+    }
     assert root.find("testcase/failure") is not None
 
 
@@ -246,6 +258,10 @@ def test_junit_says_the_same_and_can_be_parsed(tmp_path: Path) -> None:
         pytest.param([REPORTS[3]], 0, "no pass", id="nothing ran"),
         pytest.param(REPORTS[:1], 1, "no pass", id="ginkgo is not content"),
         pytest.param(REPORTS[:2], 0, "no pass", id="one failed"),
+        pytest.param([REPORTS[0], KNOWN], 1, "pass", id="one failed as documented"),
+        pytest.param([KNOWN], 1, "no pass", id="nothing passed"),
+        pytest.param([*REPORTS[:2], KNOWN], 1, "no pass", id="another one failed"),
+        pytest.param([REPORTS[0], KNOWN, REPORTS[5]], 1, "no pass", id="it ended early"),
         pytest.param(
             [REPORTS[0], spec("", "failed", "no nodes", kind="SynchronizedBeforeSuite")],
             0,
