@@ -27,7 +27,7 @@ def test_a_setting_reaches_all_but_the_dead(hollow: HollowCluster) -> None:
     hollow.workers.switch_off(DEAD)
     hollow.stack.edit("kubelet.maxPods", 60)
     before = hollow.workers.commands()
-    with hollow.served("a setting in waves, two dead"):
+    with hollow.felt("a setting in waves, two dead"):
         update = hollow.stack.up()
     hollow.stack.took(f"a setting of {COUNT} workers in waves, two of them dead", update.seconds)
     assert hollow.workers.commands() - before == {"node": COUNT - len(DEAD)}

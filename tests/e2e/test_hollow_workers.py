@@ -52,7 +52,7 @@ def test_one_joins_while_the_first_master_is_dead(hollow: HollowCluster) -> None
         wait_for("two renewals of each lease", renewals(hollow, 2 * COUNT), limit_s=90)
     assert hollow.ready() == {True: COUNT}
     hollow.want(COUNT + 1)
-    with hollow.served("the first master is dead, and a worker joins"):
+    with hollow.felt("the first master is dead, and a worker joins"):
         update = hollow.stack.up()
     hollow.stack.took("a worker more while the first master is dead", update.seconds)
     name = hollow.workers.name(COUNT)
