@@ -23,6 +23,7 @@ def machines() -> Machines:
 def stack(machines: Machines) -> Iterator[Stack]:
     hosts: dict[str, list[dict[str, object]]] = {"master": [], "worker": []}
     wanted = config.adopted(NAME, machines.mirror, machines.user_key, hosts)
+    wanted["machines"]["onRelease"] = "wipe"
     with Stack("destroy_with_a_dead_machine", wanted) as stack:
         machines.start_lab()
         hosts["master"].append(machines.start("master-1", 11))
