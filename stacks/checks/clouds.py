@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from pydantic.alias_generators import to_camel
+
 from stacks.cluster import clouds
 from stacks.config import ports
 from stacks.config.clouds import DEFAULT_TUNNEL_PORT, CloudSpec
@@ -46,6 +48,7 @@ def problems(spec: Spec, places: Sequence[Place]) -> list[Problem]:
         *_bastion(spec, cloud),
         *_labels(spec),
         *_node_rules(spec),
+        *_twice(spec),
     ]
 
 
@@ -244,6 +247,17 @@ def _node_rules(spec: Spec) -> Iterator[Problem]:
             yield Problem(f"{where}[{index}].ports", f"{one.protocol} has none; leave it out")
         if one in rules[:index]:
             yield Problem(f"{where}[{index}]", "is there twice; leave one out")
+
+
+def _twice(spec: Spec) -> Iterator[Problem]:
+    """Each of these becomes a resource that is named by it."""
+    section = clouds.settings(spec)
+    for field in ("ssh_from", "api_from", "node_ports_from", "policies", "service_account_roles"):
+        listed = getattr(section, field, ())
+        for index, one in enumerate(listed):
+            if one in listed[:index]:
+                path = f"{clouds.path(spec)}.{to_camel(field)}[{index}]"
+                yield Problem(path, f"{one} is there twice; leave one out")
 
 
 def _bastion(spec: Spec, cloud: Cloud) -> Iterator[Problem]:

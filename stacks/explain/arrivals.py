@@ -105,7 +105,8 @@ def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
             out = Action(phase="first", text=_out(roles))
             if "loadbalancer" in roles:
                 out = front_doors.told_to_go(plan.vip)
-            actions = (out, Action(phase="machine", text=release))
+            machine = (Action(phase="machine", text=release),) * _had_machine(before, name)
+            actions = (out, *machine)
             yield NodeChange(name=name, kind="leaving", roles=roles, actions=actions)
     for name, machine in sorted(before.away.items()):
         if name in stay or name in away:
@@ -123,13 +124,17 @@ def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
 def _only_stopped(before: Memory, away: Mapping[str, Node]) -> Iterator[NodeChange]:
     """Decommissioned ones that were in no cluster at the last success."""
     for name, node in sorted(away.items()):
-        known = name in before.machines or (
-            name in before.away and not membership.was_lost(before, name)
-        )
-        if node.state == "decommissioned" and not known:
+        if node.state == "decommissioned" and not _had_machine(before, name):
             text = "the machine is reached, made where it is not there, and nothing runs on it"
             action = Action(phase="decommission", text=text)
             yield NodeChange(name=name, kind="leaving", roles=node.roles, actions=(action,))
+
+
+def _had_machine(before: Memory, name: str) -> bool:
+    """Whether the stack had a machine of that name at its last success, in the cluster or not."""
+    return name in before.machines or (
+        name in before.away and not membership.was_lost(before, name)
+    )
 
 
 def _out(roles: tuple[str, ...]) -> str:

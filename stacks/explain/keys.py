@@ -31,7 +31,15 @@ def made(then: Plan, plan: Plan) -> tuple[str, ...]:
         for subject, number in now
         if (subject, number) not in was
     ]
-    return (*words, *_of_outputs(then, plan))
+    return (*words, *_renewal(then, plan), *_of_outputs(then, plan))
+
+
+def _renewal(then: Plan, plan: Plan) -> tuple[str, ...]:
+    was, now = (one.spec.pki.leaf_renewal_hours for one in (then, plan))
+    if was == now:
+        return ()
+    text = f"leafs are renewed by the first update within {now} hours of their end ({was} before)"
+    return (f"{text}; that is noted with each of them in the state",)
 
 
 def settled(then: Plan | None, plan: Plan, finished: tuple[str, ...]) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ ABOUT: Mapping[Part, About] = {
         "nothing has changed",
     ),
     "leafs": About(
-        "new leafs, on all masters and members that exist",
+        "leafs, on all masters and members that exist",
         "in parallel",
         "what reads them does so while it runs: nothing restarts, nobody waits for a turn",
         "old leafs or new ones, each of them good",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from stacks.cluster import rollout
 from stacks.cluster.names import spoken
@@ -33,6 +33,33 @@ def waves(before: Memory | None, plan: Plan, changed: Sequence[NodeChange]) -> I
             "next update resumes, and later waves are untouched",
         )
         first = False
+
+
+def asked_again(
+    before: Memory | None, plan: Plan, changed: Sequence[NodeChange], gates: Collection[int]
+) -> Iterator[Wave]:
+    """Gates that run though nothing changes in their wave: other nodes are in it, or one is away.
+
+    That before the first wave is told with any other, and with another `rollout`.
+    """
+    known = {node.name for node in changed}
+    waves = rollout.node_waves(plan)
+    told = {wave.number for wave in waves if known & {*wave.nodes}}
+    first = {0} if told or settings(before, plan) else set()
+    left = sorted({*gates} - told - first)
+    if not left:
+        return
+    listed = spoken([str(number) for number in left])
+    verb = "asks" if len(left) == 1 else "ask"
+    text = f"{'gate' if len(left) == 1 else 'gates'} {listed} of {len(waves)} {verb} again whether"
+    yield Wave(
+        title="gates between waves of workers",
+        order="one by one",
+        nodes=(),
+        lines=(f"{text} the workers of the waves are as wanted; nothing changes on them",),
+        checked="every node of these waves is Ready and has announced what it applied",
+        abort="nothing that was not there before; the next update asks again",
+    )
 
 
 def _lines(plan: Plan, number: int, *, evicted: bool, first: bool) -> Iterator[str]:

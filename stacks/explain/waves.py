@@ -88,7 +88,11 @@ class _Telling:
 
     def _of(self, part: Part) -> Iterable[Wave]:
         if part == "workers":
-            return rollout.waves(self.before, self.plan, self._nodes(part, in_turn=False))
+            nodes = self._nodes(part, in_turn=False)
+            return (
+                *rollout.waves(self.before, self.plan, nodes),
+                *rollout.asked_again(self.before, self.plan, nodes, self._gates()),
+            )
         about = ABOUT[part]
         nodes = self._nodes(part, in_turn=about.order == "one by one")
         checked = about.checked
@@ -122,6 +126,14 @@ class _Telling:
             phases = [phase for _, phase in listed]
             told += only([known[name]] if name in known else [], phases)
         return tuple(told)
+
+    def _gates(self) -> set[int]:
+        """Numbers of gates between waves that were there and run again."""
+        return {
+            int(one.step.name.rpartition("-")[2])
+            for one in self._running.get("workers", [])
+            if one.step.phase == "wave" and one.mark == "~"
+        }
 
     def _turns(self, part: Part) -> Iterator[tuple[str, str]]:
         """(node, phase) of each step; one for all nodes is told of each that it is about."""

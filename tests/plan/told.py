@@ -24,7 +24,8 @@ _LINES: Mapping[str, str | None] = {
     "cloud": "cloud",
     "what leaves the cloud": "cloud",
     "new machines": "ground",
-    "new leafs": "leafs",
+    "leafs": "leafs",
+    "gates between waves": "waves",
     "virtual IP": "vip-holders",
     "CAs and keys": "keys",
     "workers, wave": "waves",
@@ -37,6 +38,7 @@ _LINES: Mapping[str, str | None] = {
 # Phases that one command on a master does for all nodes.
 _FOR_ALL = frozenset({"nodes", "first", "vip-holders"})
 _WAVE = re.compile(r"workers, wave (\d+) of")
+_AGAIN = re.compile(r"gates? ([\d, and]+) of \d+ asks? again")
 # Lines that say how, beside those that say what.
 _COUNTED = re.compile(r"(.+?): (\d+) resources? (?:is|are) (made|changed|deleted) \(.*\)")
 _BESIDE = frozenset({"waves"})
@@ -135,6 +137,9 @@ class Told:
         # Nothing is told of one that is absent, either.
         recreated |= {node.name for node in self.plan.absent}
         told |= {one.number for one in waves if recreated & {*one.nodes}}
+        again = (line for wave in self.report.waves for line in wave.lines)
+        for found in map(_AGAIN.match, again):
+            told |= {int(number) for number in re.findall(r"\d+", found[1])} if found else set()
         settings = any(wave.title == "rollout" for wave in self.report.waves)
         anew = {
             int(change.name.rpartition("-")[2])
@@ -204,7 +209,8 @@ def _of_lines(wave: Wave) -> Iterator[Place]:
             assert found, line
             yield "cloud", f"{found[1]} {found[3]}"
         elif about == "leafs":
-            yield ("outputs" if "certificate" in line else "secrets"), ""
+            renewed = "renewal" if line.startswith("leafs are renewed") else "secrets"
+            yield ("outputs" if "certificate" in line else renewed), ""
         elif about is not None:
             yield about, ""
         else:

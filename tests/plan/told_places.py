@@ -167,6 +167,8 @@ class Places:
         if is_cloud(resource.type):
             return self._of_cluster(rest) if rest in _OF_CLUSTER else _of_cloud(change)
         if rest.startswith("pki-"):
+            if change.mark == "~" and change.paths == ("earlyRenewalHours",):
+                return "renewal", ""
             return self._of_pki(rest.removeprefix("pki-"), change.mark)
         return self._of_cluster(rest)
 

@@ -166,6 +166,15 @@ def test_a_bad_rule_between_nodes_is_refused(rules: list[object], path: str, tex
     )
 
 
+@pytest.mark.parametrize("listed", ["sshFrom", "apiFrom", "nodePortsFrom", "policies"])
+def test_what_becomes_a_resource_by_its_name_stands_once(listed: str) -> None:
+    one = "arn:aws:iam::aws:policy/ReadOnlyAccess" if listed == "policies" else "192.0.2.0/24"
+    assert_problems(
+        problems(aws({f"machines.aws.{listed}": [one, one]})),
+        {f"machines.aws.{listed}[1]": f"{one} is there twice; leave one out"},
+    )
+
+
 def test_behind_a_tunnel_nobody_outside_is_let_in_but_the_clouds_own() -> None:
     inside = {line for line in lines(planned(gcp())) if "203.0.113.0/24" not in line}
     iap = "bastion tcp (22, 22) <- 35.235.240.0/20"

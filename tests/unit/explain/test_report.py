@@ -27,6 +27,15 @@ ROLLOUT = {
 }
 
 
+# A pool before the other one, whose machines get something else.
+TWO_POOLS = {
+    "pools.gpu": {"roles": ["worker"], "count": 2, "addressOffset": 150},
+    "pools.worker.count": 2,
+    "frontDoors.etcd.pools": ["worker"],
+    "rollout.parallel": 1,
+}
+
+
 def rolled(**edits: object) -> Report:
     start = lab({"pools.worker.count": 5})
     return made(start, edited(start, {"rollout": ROLLOUT, **edits}))
@@ -59,6 +68,26 @@ def test_a_rollout_is_told_wave_by_wave_with_all_that_ends_it() -> None:
         f"{one} in all waves together; then a pause of 60 s",
         f"{one} in all waves together, worker-3 not among them; then a pause of 60 s",
         f"{one} in all waves together",
+    ]
+
+
+def test_a_gate_that_asks_others_than_before_is_told() -> None:
+    """Who leaves moves those behind it into other waves; their gates run, and nothing else."""
+    start = lab(TWO_POOLS)
+    said = made(start, edited(start, {"nodes.gpu-1.state": "removed"}))
+    (told,) = [wave for wave in said.waves if wave.title.startswith("gates")]
+    assert told.lines == (
+        "gate 2 of 3 asks again whether the workers of the waves are as wanted; nothing changes on "
+        "them",
+    )
+    assert not [wave for wave in said.waves if wave.title.startswith("workers, wave")]
+
+
+def test_when_leafs_are_renewed_is_told_where_nothing_else_changes() -> None:
+    said = made(lab(), lab({"pki.leafRenewalHours": 82}))
+    assert [line for wave in said.waves for line in wave.lines if "leafs" in line] == [
+        "leafs are renewed by the first update within 82 hours of their end (2160 before); that is "
+        "noted with each of them in the state"
     ]
 
 
