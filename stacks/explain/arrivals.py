@@ -105,8 +105,8 @@ def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
             out = Action(phase="first", text=_out(roles))
             if "loadbalancer" in roles:
                 out = front_doors.told_to_go(plan.vip)
-            machine = (Action(phase="machine", text=release),) * _had_machine(before, name)
-            actions = (out, *machine)
+            gone = (Action(phase="machine", text=release),) * _had_machine(before, name)
+            actions = (out, *gone)
             yield NodeChange(name=name, kind="leaving", roles=roles, actions=actions)
     for name, machine in sorted(before.away.items()):
         if name in stay or name in away:

@@ -36,15 +36,15 @@ def waves(before: Memory | None, plan: Plan, changed: Sequence[NodeChange]) -> I
 
 
 def asked_again(
-    before: Memory | None, plan: Plan, changed: Sequence[NodeChange], gates: Collection[int]
+    before: Memory | None, plan: Plan, changed: Collection[str], gates: Collection[int]
 ) -> Iterator[Wave]:
-    """Gates that run though nothing changes in their wave: other nodes are in it, or one is away.
+    """Gates that run though nothing changes in their wave: other nodes are in it, or one is absent.
 
-    That before the first wave is told with any other, and with another `rollout`.
+    That before the first wave is told with any other, and with another `rollout`. `changed`: names
+    of workers that are told.
     """
-    known = {node.name for node in changed}
     waves = rollout.node_waves(plan)
-    told = {wave.number for wave in waves if known & {*wave.nodes}}
+    told = {wave.number for wave in waves if {*changed} & {*wave.nodes}}
     first = {0} if told or settings(before, plan) else set()
     left = sorted({*gates} - told - first)
     if not left:

@@ -89,9 +89,11 @@ class _Telling:
     def _of(self, part: Part) -> Iterable[Wave]:
         if part == "workers":
             nodes = self._nodes(part, in_turn=False)
+            # One that is recreated is told with new machines, and announces something else.
+            told = {node.name for node in (*nodes, *self.found.of("rebuilt"))}
             return (
                 *rollout.waves(self.before, self.plan, nodes),
-                *rollout.asked_again(self.before, self.plan, nodes, self._gates()),
+                *rollout.asked_again(self.before, self.plan, told, self._gates()),
             )
         about = ABOUT[part]
         nodes = self._nodes(part, in_turn=about.order == "one by one")

@@ -13,7 +13,7 @@ from tests.unit.configs import lab, planned
 def test_another_order_of_a_mapping_is_the_same_plan_and_nothing_to_do() -> None:
     gates = {"PodLevelResourceManagers": True, "InPlacePodVerticalScalingExclusiveCPUs": False}
     start = lab({"controlPlane.featureGates": gates, "pools.worker.labels": {"b": "1", "a": "2"}})
-    turned = _turned(start)
+    turned = {key: _turned(start[key]) for key in reversed(start)}
     assert json.dumps(turned) != json.dumps(start)
     was, now = planned(start), planned(turned)
     assert plan_digest(was) == plan_digest(now)
