@@ -6,7 +6,9 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-_NEXT_MS = 2000  # looks that are further apart may well have several changes between them
+# Each change waits until those who stay have a quorum, so two are a quarter of a second apart at least. Lists that are
+# further apart may well have several changes between them.
+_NEXT_MS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +23,8 @@ class Member:
 class Look:
     """One moment. Without members: nobody with a quorum has answered."""
 
-    start_ms: int  # of the epoch, as `end_ms`
-    end_ms: int
+    start_ms: int  # of the epoch: the list of members was asked for
+    end_ms: int  # and was there
     members: tuple[Member, ...]
 
     @property

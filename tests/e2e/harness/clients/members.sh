@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Looks at etcd's members twice a second until FOLDER/stop is there. Each look is one line on stdout: start and end (ms
-# of the epoch), then a word for each member, "id,name,voter or learner,answers or silent" (name -: not started yet), or
+# Looks at etcd's members several times a second until FOLDER/stop is there. Each look is one line on stdout: when it
+# asked for the list and when it had it (ms of the epoch), then a word for each member, "id,name,voter or learner,answers or silent" (name -: not started yet), or
 # no word at all where nobody with a quorum answered.
 #   members.sh FOLDER     in FOLDER: ca.crt, client.crt, client.key; doors (words host:port, those to ask first)
 set -euo pipefail
@@ -39,10 +39,12 @@ silent() { # silent HOST:PORT...: those that do not answer
 }
 
 look() {
-  local start rows id name role door down words="" known=()
+  local start listed rows id name role door down words="" known=()
   now
   start=$REPLY
   rows=$(members || true) # none is told as none
+  now
+  listed=$REPLY
   if [[ -n $rows ]]; then
     mapfile -t known < <(awk '{print $4}' <<<"$rows")
     down=" $(silent "${known[@]}" | xargs) "
@@ -55,11 +57,10 @@ look() {
     done <<<"$rows"
     doors=("${known[@]/#-/127.0.0.1:1}")
   fi
-  now
-  printf '%s %s%s\n' "$start" "$REPLY" "$words"
+  printf '%s %s%s\n' "$start" "$listed" "$words"
 }
 
 while [[ ! -e $folder/stop ]]; do
   look
-  sleep 0.1 # two removals are a quarter of a second apart
+  sleep 0.05
 done
