@@ -53,6 +53,8 @@ source "$here/admin.sh"
 source "$here/os.sh"
 # shellcheck source=doors.sh disable=SC2154
 source "$here/doors.sh"
+# shellcheck source=api-view.sh disable=SC2154
+source "$here/api-view.sh"
 # shellcheck source=metrics.sh disable=SC2154
 source "$here/metrics.sh"
 

@@ -29,7 +29,7 @@ NETWORKS = {
     "Calico, reflectors beside the mesh": (lab(CALICO), lab({**CALICO, "network.bgpTopology": "mesh-and-reflectors"})),
     "Calico, another MTU and Typha": (lab(CALICO), lab({**CALICO, "network.mtu": 1400, "network.typha": True})),
 }  # fmt: skip
-PAIRS = int(os.environ.get("KUBE_HA_TOLD", "6"))
+PAIRS = int(os.environ.get("KUBE_HA_TOLD", "20"))
 BIRTHS = {"lab": lab(), "adopt": adopted(), "gcp": gcp(), "aws": aws()}
 
 

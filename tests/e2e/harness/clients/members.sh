@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Looks at etcd's members several times a second until FOLDER/stop is there. Each look is one line on stdout: when it
-# asked for the list and when it had it (ms of the epoch), then a word for each member, "id,name,voter or learner,answers or silent" (name -: not started yet), or
-# no word at all where nobody with a quorum answered.
+# asked for the list and when it had it (ms of the epoch), then a word for each member, or no word at all where nobody
+# with a quorum answered. A word is "id,name,voter or learner,answers or silent" (name -: not started yet).
 #   members.sh FOLDER     in FOLDER: ca.crt, client.crt, client.key; doors (words host:port, those to ask first)
 set -euo pipefail
 folder=$1

@@ -35,10 +35,14 @@ class Felt:
     ready: Counter[bool] = field(default_factory=Counter)  # of the workers
 
     def __str__(self) -> str:
-        told = "; ".join(map(str, self.kinds))
+        return "; ".join(self.words())
+
+    def words(self) -> tuple[str, str]:
+        """How long requests took; what became of the nodes."""
         return (
-            f"{told}; {self.missed} of {self.beats} leases were not taken; {self.ready[False]} of "
-            f"{self.ready.total()} workers are not Ready"
+            "; ".join(map(str, self.kinds)),
+            f"{self.missed} of {self.beats} leases were not taken; {self.ready[False]} of "
+            f"{self.ready.total()} workers are not Ready",
         )
 
 
@@ -85,7 +89,8 @@ class HollowCluster:
         """Every lease is renewed meanwhile; how long requests took, once it is over."""
         with self.meanwhile() as felt:
             yield felt.kinds
-        self.stack.measured(f"{during}: {felt}")
+        for words in felt.words():
+            self.stack.measured(f"{during}: {words}")
         assert felt.missed == 0
 
     @contextmanager
