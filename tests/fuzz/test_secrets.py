@@ -11,6 +11,7 @@ from hypothesis import given
 from stacks.config import redaction
 from stacks.config.problems import SpecError
 from stacks.edits import transition
+from stacks.edits.transition import TransitionError
 from stacks.explain import comment, document, formats, report, terminal
 from stacks.load import load, planned
 from tests.fuzz.breakage import places
@@ -59,7 +60,8 @@ def _is_text(at: object, key: object) -> bool:
 def _printed(raw: Config) -> str:
     try:
         made = planned(load(raw, read_keys=False))
-    except SpecError as error:
+        verdict = transition.check(None, made)
+    except (SpecError, TransitionError) as error:
         problems = error.problems
         told = json.dumps(redaction.inside([list(one) for one in problems]))
         return (
@@ -68,7 +70,7 @@ def _printed(raw: Config) -> str:
             + formats.problems_markdown("f", problems)
             + told
         )
-    said = report.report(None, made, transition.check(None, made))
+    said = report.report(None, made, verdict)
     words = "".join(
         terminal.as_text(said, made.warnings, verbose=verbose) for verbose in (True, False)
     )
