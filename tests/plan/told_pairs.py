@@ -91,7 +91,9 @@ def told(stacks: Stacks, pair: Pair) -> Told:
         said = report.report(known, plan, transition.check(known, plan))
     if pair.before is not None:
         _up(engine, pair.before)
-    stacks.new(pair.after)  # another bundle lies in the checkout: machines of another architecture come
+    stacks.new(
+        pair.after
+    )  # another bundle lies in the checkout: machines of another architecture come
     engine.silent = pair.silent
     run = _up(engine, pair.after)
     return Told(known.plan if known else None, plan, said, run)
