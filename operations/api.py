@@ -17,7 +17,7 @@ from pathlib import Path
 from components.ssh import tunnel
 from operations.engine import stack
 from operations.engine.engine import StackError
-from operations.holding import led, say, until_ended
+from operations.holding import forwarded, say, until_ended
 from operations.ssh import client
 from operations.ssh.client import Target
 from stacks.cluster import clouds
@@ -82,7 +82,7 @@ def _lead(name: str, target: Target, port: int) -> tuple[bool, str]:
     text = f"https://{LOCAL}:{port} is the API, by {name}; leave this running, end with Ctrl-C"
     with tempfile.TemporaryDirectory(prefix="kube-ha-") as folder:
         words = _forwarding(client.client(target, Path(folder)), port)
-        was, said = led(words, port, lambda: say(_WHO, text))
+        was, said = forwarded(words, port, lambda: say(_WHO, text))
     return was, client.plain(said).strip()
 
 

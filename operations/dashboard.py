@@ -20,7 +20,7 @@ from components.ssh import tunnel
 from operations.engine import sealing, stack
 from operations.engine.engine import StackError
 from operations.engine.kubectl import Kubectl
-from operations.holding import led, say, until_ended
+from operations.holding import forwarded, say, until_ended
 from stacks.catalogue import registry
 from stacks.catalogue.prometheus import screen
 from stacks.catalogue.prometheus.names import ACCESS, NAMESPACE, PORT, SERVER, USER
@@ -69,7 +69,7 @@ def hold(kubectl: Kubectl, name: str, port: int, *, pause_s: float = _PAUSE_S) -
         pods = kubectl.items("pods", "--namespace", NAMESPACE, "--selector", f"app={SERVER}")
         names = sorted(str(_metadata(pod)["name"]) for pod in pods)
         for pod in names:
-            was, words = led(_forwarding(kubectl, pod, port), port, partial(_tell, pod, port))
+            was, words = forwarded(_forwarding(kubectl, pod, port), port, partial(_tell, pod, port))
             reached = reached or was
             say(_WHO, f"the way to {pod} ended: {words}")
             time.sleep(pause_s)

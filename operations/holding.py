@@ -37,8 +37,8 @@ def say(who: str, text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {who:<9} {text}", flush=True)
 
 
-def led(command: Sequence[str], port: int, tell: Callable[[], None]) -> tuple[bool, str]:
-    """Run a command that leads a port of this computer elsewhere, until it ends by itself.
+def forwarded(command: Sequence[str], port: int, tell: Callable[[], None]) -> tuple[bool, str]:
+    """Run a command that forwards a port of this computer, until it ends by itself.
 
     `tell` is called once something listens at the port. Returns whether it was, and the command's
     last words.

@@ -119,8 +119,9 @@ cordon_self() {
     "{\"metadata\":{\"annotations\":{\"kube-ha.io/updating\":\"$1\"$mark}},\"spec\":{\"unschedulable\":true}}"
 }
 
-# Lines "namespace name uid grace owned ending" of the pods that have to go: not those of DaemonSets, not static ones,
-# not those that have ended.
+# Lines "namespace name uid grace owned ending moves" of the pods that have to go: not those of DaemonSets, not static
+# ones, not those that have ended. moves: a controller of theirs moves them because an eviction was refused, as KubeVirt
+# migrates virtual machines; others say so by an annotation.
 own_pods() {
   local answer
   answer=$(own_api 30 GET "/api/v1/pods?fieldSelector=spec.nodeName%3D$NODE")
@@ -131,7 +132,10 @@ own_pods() {
     | [.metadata.ownerReferences[]? | select(.controller == true) | .kind] as $owner | select($owner != ["DaemonSet"])
     | [(.metadata.namespace, .metadata.name | only("[a-z0-9]([a-z0-9.-]*[a-z0-9])?")),
     (.metadata.uid | only("[A-Za-z0-9-]+")), (.spec.terminationGracePeriodSeconds // 30 | whole),
-       $owner != [], .metadata.deletionTimestamp != null] | select(index("") == null) | map(tostring)
+       $owner != [], .metadata.deletionTimestamp != null,
+       (.metadata.labels["kubevirt.io"]? == "virt-launcher"
+         or .metadata.annotations["kube-ha.io/moves-when-refused"]? == "true")]
+       | select(index("") == null) | map(tostring)
        | join(" ")' <<<"${answer%$'\n'*}"
 }
 
@@ -150,18 +154,19 @@ evict_pod() {
   esac
 }
 
-# What would not be let go, a line each; nothing is changed.
+# What would not be let go, a line each; nothing is changed. One that moves when it is refused is not asked: its refusal
+# says nothing.
 would_block() {
-  local pods namespace name uid grace owned ending
+  local pods namespace name uid grace owned ending moves
   pods=$(own_pods) || {
     printf 'the list of its pods (%s)\n' "$pods"
     return
   }
-  while read -r namespace name uid grace owned ending; do
+  while read -r namespace name uid grace owned ending moves; do
     if [[ -z $namespace || $ending == true ]]; then continue; fi
     if [[ $owned == false ]]; then
       printf '%s/%s (has no controller, nothing would recreate it)\n' "$namespace" "$name"
-    else
+    elif [[ $moves == false ]]; then
       evict_pod "$namespace" "$name" "$uid" "$grace" '?dryRun=All'
     fi
   done <<<"$pods"
@@ -183,7 +188,7 @@ expect_evictions() { # expect_evictions END TIMEOUT
 }
 
 evict_pods() { # evict_pods END TIMEOUT
-  local pods left namespace name uid grace owned ending
+  local pods left namespace name uid grace owned ending moves
   while true; do
     if ! pods=$(own_pods); then
       left="the list of its pods ($pods)"
@@ -191,7 +196,7 @@ evict_pods() { # evict_pods END TIMEOUT
       return
     else
       left=""
-      while read -r namespace name uid grace owned ending; do
+      while read -r namespace name uid grace owned ending moves; do
         if [[ $ending == true ]]; then
           left+="$namespace/$name (is ending)"$'\n'
         else

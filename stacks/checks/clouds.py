@@ -6,8 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from pydantic.alias_generators import to_camel
-
 from stacks.cluster import clouds
 from stacks.config import ports
 from stacks.config.clouds import DEFAULT_TUNNEL_PORT, CloudSpec
@@ -16,6 +14,7 @@ from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.networks import registry as networks
 from stacks.providers import registry
+from stacks.providers.cloud import same_names
 from stacks.providers.places import Place, offset
 from stacks.providers.provider import Cloud, Said
 
@@ -48,7 +47,7 @@ def problems(spec: Spec, places: Sequence[Place]) -> list[Problem]:
         *_bastion(spec, cloud),
         *_labels(spec),
         *_node_rules(spec),
-        *_twice(spec),
+        *_sources(spec),
     ]
 
 
@@ -249,15 +248,17 @@ def _node_rules(spec: Spec) -> Iterator[Problem]:
             yield Problem(f"{where}[{index}]", "is there twice; leave one out")
 
 
-def _twice(spec: Spec) -> Iterator[Problem]:
-    """Each of these becomes a resource that is named by it."""
-    section = clouds.settings(spec)
-    for field in ("ssh_from", "api_from", "node_ports_from", "policies", "service_account_roles"):
-        listed = getattr(section, field, ())
-        for index, one in enumerate(listed):
-            if one in listed[:index]:
-                path = f"{clouds.path(spec)}.{to_camel(field)}[{index}]"
-                yield Problem(path, f"{one} is there twice; leave one out")
+def _sources(spec: Spec) -> Iterator[Problem]:
+    cloud = clouds.settings(spec)
+    if cloud is None:
+        return
+    listed = {
+        "sshFrom": cloud.ssh_from,
+        "apiFrom": cloud.api_from,
+        "nodePortsFrom": cloud.node_ports_from,
+    }
+    for field, ranges in listed.items():
+        yield from same_names(f"{clouds.path(spec)}.{field}", ranges, str)
 
 
 def _bastion(spec: Spec, cloud: Cloud) -> Iterator[Problem]:

@@ -41,9 +41,11 @@ def parse(raw: Mapping[str, object]) -> tuple[list[Problem], Spec | None]:
     try:
         # Through JSON: lists may stand for tuples while "5" still is not a number, and nothing but
         # plain data can hide in it. The engine hands mappings over sorted, and the memory is so
-        # too: in a file, or in somebody's program, their order means as little.
+        # too: in a file, or in somebody's program, their order means as little. Sorted once all
+        # keys are strings: those of YAML may be numbers, too.
         kept, found = translation.opened(raw, Spec)
-        text = json.dumps(json.loads(json.dumps(kept)), sort_keys=True)
+        plain = json.loads(json.dumps(kept))
+        text = json.dumps(plain, sort_keys=True)
     except (TypeError, ValueError, RecursionError) as error:
         return [Problem("config", f"holds something that is not plain data ({error})")], None
     seen: set[str] = set()

@@ -15,24 +15,19 @@ from stacks.releases import versions
 def waves(before: Memory | None, plan: Plan, changed: Sequence[NodeChange]) -> Iterator[Wave]:
     """The waves that have something to do; each keeps its number."""
     known = {node.name: node for node in changed}
-    found = rollout.node_waves(plan)
-    last = max((w.number for w in found if any(name in known for name in w.nodes)), default=0)
+    found, told = rollout.node_waves(plan), _with(plan, known)
     evicted = _evicted(before, plan)
-    first = True
-    for wave in found:
-        nodes = tuple(known[name] for name in wave.nodes if name in known)
-        if not nodes:
-            continue
+    for wave in told:
+        is_first, is_last = wave is told[0], wave is told[-1]
         yield Wave(
             title=f"workers, wave {wave.number} of {len(found)} ({wave.group})",
             order="in parallel",
-            nodes=nodes,
-            lines=tuple(_lines(plan, wave.number, evicted=evicted, first=first)),
-            checked=_checked(plan, wave, is_last=wave.number == last),
+            nodes=tuple(known[name] for name in wave.nodes if name in known),
+            lines=tuple(_lines(plan, wave.number, evicted=evicted, is_first=is_first)),
+            checked=_checked(plan, wave, is_last=is_last),
             abort="some workers of this wave old, some new, one in progress perhaps cordoned; the "
             "next update resumes, and later waves are untouched",
         )
-        first = False
 
 
 def asked_again(
@@ -43,34 +38,40 @@ def asked_again(
     That before the first wave is told with any other, and with another `rollout`. `changed`: names
     of workers that are told.
     """
-    waves = rollout.node_waves(plan)
-    told = {wave.number for wave in waves if {*changed} & {*wave.nodes}}
+    told = {wave.number for wave in _with(plan, changed)}
     first = {0} if told or settings(before, plan) else set()
-    left = sorted({*gates} - told - first)
+    left = [str(number) for number in sorted({*gates} - told - first)]
     if not left:
         return
-    listed = spoken([str(number) for number in left])
-    verb = "asks" if len(left) == 1 else "ask"
-    text = f"{'gate' if len(left) == 1 else 'gates'} {listed} of {len(waves)} {verb} again whether"
+    number = len(rollout.node_waves(plan))
+    which = f"gates {spoken(left)} of {number} ask"
+    if len(left) == 1:
+        which = f"gate {left[0]} of {number} asks"
+    text = f"{which} again whether the workers of the waves are as wanted"
     yield Wave(
         title="gates between waves of workers",
         order="one by one",
         nodes=(),
-        lines=(f"{text} the workers of the waves are as wanted; nothing changes on them",),
+        lines=(f"{text}; nothing changes on them",),
         checked="every node of these waves is Ready and has announced what it applied",
         abort="nothing that was not there before; the next update asks again",
     )
 
 
-def _lines(plan: Plan, number: int, *, evicted: bool, first: bool) -> Iterator[str]:
+def _with(plan: Plan, nodes: Collection[str]) -> list[rollout.NodeWave]:
+    """Waves that have one of these nodes."""
+    return [wave for wave in rollout.node_waves(plan) if not {*nodes}.isdisjoint(wave.nodes)]
+
+
+def _lines(plan: Plan, number: int, *, evicted: bool, is_first: bool) -> Iterator[str]:
     wanted = plan.spec.rollout
     if wanted.hold_after is not None and wanted.hold_after < number:
         yield f"not in this update: rollout.holdAfter is {wanted.hold_after}"
     if evicted:
         limit = f"{wanted.drain.timeout_s} s a node"
-        text = f"pods are evicted first, as PodDisruptionBudgets allow, within {limit}"
-        yield text + ("; before any node is cordoned all evictions are tried dry" if first else "")
-    if first and wanted.windows:
+        dry = "; before any node is cordoned all evictions are tried dry" if is_first else ""
+        yield f"pods are evicted first, as PodDisruptionBudgets allow, within {limit}{dry}"
+    if is_first and wanted.windows:
         yield f"waves begin only {', '.join(wanted.windows)}"
 
 

@@ -38,17 +38,15 @@ def idle(spec: Spec) -> Iterator[Problem]:
             yield Problem(path, text)
 
 
-def grant_problems(
-    path: str, grants: Sequence[str], name: Callable[[str], str]
-) -> Iterator[Problem]:
-    """What machines may do in the cloud: each is a resource, called by its last word (`name`)."""
+def same_names(path: str, entries: Sequence[str], name: Callable[[str], str]) -> Iterator[Problem]:
+    """Entries of a list that become resources of one name, which the engine refuses halfway."""
     first: dict[str, int] = {}
-    for index, grant in enumerate(grants):
-        earlier = first.setdefault(name(grant), index)
+    for index, entry in enumerate(entries):
+        earlier = first.setdefault(name(entry), index)
         if earlier != index:
             same = f"has the last word of {path}[{earlier}], by which its resource is named"
-            text = "is there twice" if grant == grants[earlier] else same
-            yield Problem(f"{path}[{index}]", f"{grant} {text}; leave one out")
+            text = "is there twice" if entry == entries[earlier] else same
+            yield Problem(f"{path}[{index}]", f"{entry} {text}; leave one out")
 
 
 def too_little(roles: Collection[Role]) -> str:

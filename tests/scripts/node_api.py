@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tests.scripts.machine import WHOLE_CERTIFICATE, WHOLE_KUBECONFIG
 from tests.scripts.shell import Shell
 
 # State in node.json, pods.json (by name), blocked (names whose budget is used up) and down (how many calls find no API).
-# An evicted pod is listed `lasts` more times. Each call is a line in `calls`: method, path, body.
+# An evicted pod is listed `lasts` more times. One that moves refuses evictions, and leaves once it has refused one; dry
+# ones too, as a webhook with side effects does. Each call is a line in `calls`: method, path, body.
 _CURL = r"""#!/usr/bin/env python3
 import json, pathlib, sys
 here = pathlib.Path(__file__).parents[1]
@@ -64,9 +66,13 @@ if blocked.get(name, 0):
     blocked[name] -= 1
     write("blocked", blocked)
     answer(429, {"message": "Cannot evict pod.", "details": {"causes": [{"message": "The disruption budget web needs 2 healthy pods"}]}})
+if pods[name]["moves"] and "dryRun=All" in path:
+    answer(400, {"message": "admission webhook does not support dry run"})
 if "dryRun=All" not in path:
     pods[name]["metadata"]["deletionTimestamp"] = "now"
     write("pods.json", pods)
+if pods[name]["moves"]:
+    answer(429, {"message": "Eviction triggered evacuation of VMI"})
 answer(201, {})
 """
 
@@ -121,8 +127,12 @@ class NodeApi:
         static: bool = False,
         grace_s: int = 30,
         ending: bool = False,
+        moves: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
-        """One more pod; `ending`: it was evicted before, and takes forever to end."""
+        """One more pod; `ending`: it was evicted before, and takes forever to end.
+
+        `moves`: metadata of one whose controller moves it because an eviction was refused.
+        """
         mirror = {"annotations": {"kubernetes.io/config.mirror": "x"}} if static else {}
         metadata = {
             "name": name,
@@ -131,12 +141,14 @@ class NodeApi:
             "ownerReferences": [{"kind": owner, "controller": True}] if owner else [],
             **({"deletionTimestamp": "now"} if ending else {}),
             **mirror,
+            **(moves or {}),
         }
         more = {
             "metadata": metadata,
             "spec": {"terminationGracePeriodSeconds": grace_s},
             "status": {"phase": phase},
             "lasts": FOR_EVER if ending else 1,
+            "moves": moves is not None,
         }
         self.write("pods.json", {**self._read("pods.json"), name: more})
 

@@ -102,6 +102,42 @@ def test_an_eviction_that_is_refused_after_all_is_tried_again(shell: Shell) -> N
     assert "ERROR" not in out, "it was told to the cluster as a failure"
 
 
+@pytest.mark.parametrize(
+    "moves",
+    [
+        {"labels": {"kubevirt.io": "virt-launcher"}},
+        {"annotations": {"kube-ha.io/moves-when-refused": "true"}},
+    ],
+)
+def test_a_pod_that_moves_because_it_was_refused_is_waited_for(
+    shell: Shell, moves: dict[str, dict[str, str]]
+) -> None:
+    api = NodeApi.of(shell)
+    api.pod("web-1")
+    api.pod("virtual-machine", owner="VirtualMachineInstance", moves=moves)
+    out = run(shell, BEGIN)
+    assert api.steps == ["dry web-1", "cordon", "evict web-1", "evict virtual-machine"]
+    assert api.pods == set()
+    assert "ERROR" not in out
+
+
+def test_a_pod_that_could_move_but_has_no_controller_blocks(shell: Shell) -> None:
+    api = NodeApi.of(shell, drain="auto 0 -")
+    api.pod("naked", owner="", moves={"annotations": {"kube-ha.io/moves-when-refused": "true"}})
+    assert "default/naked (has no controller" in run(shell, BEGIN, fails=True)
+    assert not api.cordoned
+
+
+def test_a_pod_that_was_to_move_and_does_not_is_named_with_the_last_answer(shell: Shell) -> None:
+    api = NodeApi.of(shell, drain="auto 0 -")
+    api.pod(
+        "vm", owner="VirtualMachineInstance", moves={"labels": {"kubevirt.io": "virt-launcher"}}
+    )
+    out = run(shell, BEGIN, fails=True)
+    assert "default/vm (HTTP 429 Eviction triggered evacuation of VMI)" in out
+    assert api.cordoned
+
+
 def test_pods_that_do_not_end_are_named_and_the_node_stays_cordoned(shell: Shell) -> None:
     api = NodeApi.of(shell, drain="auto 0 -")
     api.pod("web-1", ending=True)

@@ -35,7 +35,7 @@ def problems(spec: Spec, _places: Sequence[Place]) -> Iterator[Problem]:
         yield from _ids(spec.machines.aws)
         yield from _subnets(spec.machines.aws)
         grants = spec.machines.aws.policies
-        yield from cloud.grant_problems("machines.aws.policies", grants, cloud.policy_name)
+        yield from cloud.same_names("machines.aws.policies", grants, cloud.policy_name)
 
 
 def unfit(type_: str, roles: Collection[Role]) -> str:

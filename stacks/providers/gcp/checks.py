@@ -61,7 +61,7 @@ def _section(said: GcpSpec) -> Iterator[Problem]:
         text = f"/{bits} does not fit; use /{_MASKS[0]} to /{_MASKS[1]}"
         yield Problem("machines.gcp.cidr", text)
     roles = said.service_account_roles
-    yield from cloud.grant_problems("machines.gcp.serviceAccountRoles", roles, cloud.role_name)
+    yield from cloud.same_names("machines.gcp.serviceAccountRoles", roles, cloud.role_name)
 
 
 def _disks(said: GcpSpec, pool: PoolSpec) -> Iterator[Problem]:

@@ -166,13 +166,15 @@ def test_a_bad_rule_between_nodes_is_refused(rules: list[object], path: str, tex
     )
 
 
-@pytest.mark.parametrize("listed", ["sshFrom", "apiFrom", "nodePortsFrom", "policies"])
-def test_what_becomes_a_resource_by_its_name_stands_once(listed: str) -> None:
-    one = "arn:aws:iam::aws:policy/ReadOnlyAccess" if listed == "policies" else "192.0.2.0/24"
-    assert_problems(
-        problems(aws({f"machines.aws.{listed}": [one, one]})),
-        {f"machines.aws.{listed}[1]": f"{one} is there twice; leave one out"},
-    )
+@pytest.mark.parametrize("listed", ["sshFrom", "apiFrom", "nodePortsFrom"])
+def test_a_range_that_becomes_a_resource_stands_once(listed: str) -> None:
+    one = "192.0.2.0/24"
+    for where, config in (("aws", aws), ("gcp", gcp)):
+        path = f"machines.{where}.{listed}"
+        assert_problems(
+            problems(config({path: [one, one]})),
+            {f"{path}[1]": f"{one} is there twice; leave one out"},
+        )
 
 
 def test_behind_a_tunnel_nobody_outside_is_let_in_but_the_clouds_own() -> None:
