@@ -28,6 +28,7 @@ NODE_FIELD='
     elif $name == "cordoned" then .spec.unschedulable == true | if . then "true" else "" end
     elif $name == "leaving" then mark($name) | only("true")
     elif $name == "maintenance" then mark($name) | only("true|cordoned-before")
+    elif $name == "kept" then mark($name) | only("[1-9][0-9]{0,8}")
     elif $name == "drain" then mark($name) | only("(auto|always|never) (0|[1-9][0-9]{0,4}) (-|0|[1-9][0-9]{0,4})")
     elif $name == "os" then mark($name) | only("[A-Za-z0-9._-]{1,64}")
     elif $name == "kubelet" then .status.nodeInfo.kubeletVersion? | version

@@ -11,7 +11,7 @@
 #   STALL_S             seconds without progress after which the phase fails
 #   IDLE_S              the same, where nothing is under way either
 #   NETWORK             1: nodes become Ready
-#   MAINTENANCE         names as above, to be cordoned; may be unset
+#   MAINTENANCE, EMPTIED, DRAIN, KEPT: see maintenance.sh; may be unset
 #   ABSENT, CONTROL_PLANE, ABSENT_BUDGET: see absent.sh
 #   ADDONS              words: wanted user add-ons; may be unset
 # Changes: Nodes, etcd's members, objects of user add-ons that left the config.
@@ -31,6 +31,12 @@ source "$here/addon-list.sh"
 source "$here/tokens.sh"
 # shellcheck source=absent.sh
 source "$here/absent.sh"
+# shellcheck source=update.sh
+source "$here/update.sh"
+# shellcheck source=evictions.sh
+source "$here/evictions.sh"
+# shellcheck source=maintenance.sh
+source "$here/maintenance.sh"
 
 # Wanted nodes that are not as wanted, one a line: "busy", "idle" (nothing is under way there) or "failed", then the
 # name with the reason.
@@ -241,31 +247,6 @@ mark_kind() { # mark_kind KIND VERB LINES
 settle_nodes() {
   settle_record "$(awk 'NF {printf "%s%s", sep, $3; sep = ","}' <<<"$WANTED")${ABSENT:+,$ABSENT}" "$LABELS" "$TAINTS" \
     "${ANNOTATIONS:-}"
-}
-
-# Nodes in maintenance take no new pods. One that an administrator had cordoned before stays so afterwards.
-maintain_nodes() {
-  local rows wanted resting name mark cordoned
-  resting=$(expand "${MAINTENANCE:-}")
-  wanted=$(wanted_table)
-  rows=$(read_nodes maintenance cordoned)
-  while IFS='|' read -r name mark cordoned; do
-    if [[ -n $name && $'\n'$resting$'\n' == *$'\n'"$name"$'\n'* ]]; then
-      if [[ -z $mark ]]; then mark_maintenance "$name" "${cordoned:-false}"; fi
-      if [[ $cordoned != true ]]; then kubectl_admin cordon -- "$name" >/dev/null; fi
-    elif [[ -n $mark && $'\n'$wanted == *$'\n'"$name "* ]]; then
-      # The mark goes last: a run that was cut off uncordons again.
-      if [[ $mark != cordoned-before ]]; then kubectl_admin uncordon -- "$name" >/dev/null; fi
-      kubectl_admin annotate -- node "$name" kube-ha.io/maintenance- >/dev/null
-      changes=$((changes + 1))
-    fi
-  done <<<"$rows"
-}
-mark_maintenance() { # mark_maintenance NODE CORDONED
-  local mark=true
-  if [[ $2 == true ]]; then mark="cordoned-before"; fi
-  kubectl_admin annotate -- node "$1" "kube-ha.io/maintenance=$mark" >/dev/null
-  changes=$((changes + 1))
 }
 
 main() {

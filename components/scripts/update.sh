@@ -188,6 +188,17 @@ expect_evictions() { # expect_evictions END TIMEOUT
 }
 
 evict_pods() { # evict_pods END TIMEOUT
+  local left
+  left=$(pods_left "$1")
+  if [[ -n $left ]]; then
+    die "pods are still here after $2 s, the node stays cordoned: $left" \
+      "see why they stay (kubectl get pods -A --field-selector spec.nodeName=$NODE; kubectl get pdb -A), then run" \
+      "pulumi up again: it continues, and uncordons the node at its end"
+  fi
+  changes=$((changes + 1))
+}
+# Evicts until none is left, or until END: then says which were, and why.
+pods_left() { # pods_left END
   local pods left namespace name uid grace owned ending moves
   while true; do
     if ! pods=$(own_pods); then
@@ -201,14 +212,12 @@ evict_pods() { # evict_pods END TIMEOUT
           left+="$namespace/$name (is ending)"$'\n'
         else
           left+=$(evict_pod "$namespace" "$name" "$uid" "$grace")$'\n'
-          changes=$((changes + 1))
         fi
       done <<<"$pods"
     fi
     if ((SECONDS >= $1)); then
-      die "pods are still here after $2 s, the node stays cordoned: $(awk NF <<<"$left" | head -n 5 | paste -sd' ')" \
-        "see why they stay (kubectl get pods -A --field-selector spec.nodeName=$NODE; kubectl get pdb -A), then run" \
-        "pulumi up again: it continues, and uncordons the node at its end"
+      awk NF <<<"${left:-its pods (evicted, and not gone)}" | head -n 5 | paste -sd' '
+      return
     fi
     sleep 1
   done

@@ -26,9 +26,10 @@ source "$here/membership.sh"
 source "$here/cluster-reader.sh"
 # shellcheck source=update.sh
 source "$here/update.sh"
+# shellcheck source=evictions.sh
+source "$here/evictions.sh"
 # shellcheck source=absent.sh
 source "$here/absent.sh"
-KEYS=/run/kube-ha-wave # of the administrator, while evictions are tried
 
 # Nodes of NODES-like lines that are not as wanted, a line each: "busy", "idle" (nothing is under way there), "failed"
 # or "silent" (unresponsive), the name, the reason. One with a mark of any other update was left half-way, whatever it
@@ -178,54 +179,6 @@ to_drain() {
       (os != "" && $4 != os)) {print $1}' <(printf '%s\n' "$unfinished") <(printf '%s\n' "$table")
 }
 
-# Every eviction of the rollout is tried dry before the first node is cordoned.
-try_evictions() {
-  local names blocked end=$((SECONDS + 60))
-  names=$(to_drain)
-  if [[ -z $names ]]; then return; fi
-  log "trying the evictions of $(wc -l <<<"$names") node(s)"
-  trap 'rm -rf "$KEYS"' EXIT
-  take_keys
-  while true; do
-    blocked=$(blockers "$names")
-    if [[ -z $blocked ]]; then break; fi
-    if ((SECONDS >= end)); then
-      die "evictions would be refused, no node was touched: $(first_rows "$blocked")" \
-        "make room or relax the PodDisruptionBudget (kubectl get pdb -A), delete pods without a controller, or set" \
-        "rollout.drain.when; then run pulumi up again"
-    fi
-    names=$(awk '{print $2}' <<<"$blocked" | sort -u)
-    sleep 2
-  done
-  rm -rf "$KEYS"
-}
-take_keys() {
-  local name
-  (umask 077 && mkdir -p "$KEYS")
-  for name in client-certificate-data client-key-data; do
-    kubectl --kubeconfig /etc/kubernetes/admin.conf config view --raw -o "jsonpath={.users[0].user.$name}" | base64 -d
-  done >"$KEYS/admin.pem"
-}
-blockers() { # blockers NAMES: lines "on NODE: POD (REASON)", of several nodes at a time
-  local name pids=() pid
-  rm -f "$KEYS"/*.blocked
-  while read -r name; do
-    # shellcheck disable=SC2030 # of this one node
-    (
-      NODE=$name IDENTITY=$KEYS/admin.pem NODE_JSON=$KEYS/$name.json
-      { see_node >/dev/null && would_block || echo "its Node (cannot be read)"; } |
-        sed "s|^|on $name |" >"$KEYS/$name.blocked"
-    ) &
-    pids+=($!)
-    if ((${#pids[@]} >= 8)); then
-      for pid in "${pids[@]}"; do wait "$pid"; done
-      pids=()
-    fi
-  done <<<"$1"
-  for pid in "${pids[@]}"; do wait "$pid"; done
-  cat "$KEYS"/*.blocked
-}
-
 main() {
   # shellcheck disable=SC2034 # read by die
   HINT="see kubectl get nodes; then run pulumi up again"
@@ -237,7 +190,7 @@ main() {
   if [[ $WAVE == 0 ]]; then
     tell_drain
     release
-    try_evictions
+    try_evictions "$(to_drain)" "set rollout.drain.when"
   else
     await_wave
     release

@@ -29,6 +29,7 @@ from stacks.checks import (
 )
 from stacks.cluster import inventory
 from stacks.config.fields import Role
+from stacks.config.pools import NodeSpec
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.providers import registry
@@ -170,12 +171,27 @@ def _exceptions(spec: Spec, places: Iterable[Place]) -> list[Problem]:
             hint = f"did you mean {near[0]!r}?" if near else f"there are {_some(known)}"
             out.append(Problem(f"nodes.{name}", f"no node has this name; {hint}"))
         elif (what := pools.NO_NODE.get(spec.pools[known[name]].roles)) and (
-            node.labels or node.taints
+            node.labels or node.taints or node.drain or node.keep_pods_s
         ):
-            text = f"{what} is not a Kubernetes node; labels and taints do nothing"
+            text = (
+                f"{what} is not a Kubernetes node; labels, taints, drain and keepPodsS do nothing"
+            )
             out.append(Problem(f"nodes.{name}", text))
         out += pools.node_labels(f"nodes.{name}", node.labels, node.taints)
+        out += _maintenance(name, node)
     return out
+
+
+def _maintenance(name: str, node: NodeSpec) -> Iterator[Problem]:
+    """What becomes of the pods of a node in maintenance."""
+    if node.state != "maintenance":
+        if node.drain:
+            yield Problem(f"nodes.{name}.drain", "needs state: maintenance")
+        if node.keep_pods_s:
+            yield Problem(f"nodes.{name}.keepPodsS", "needs state: maintenance")
+    elif node.drain and node.keep_pods_s:
+        text = "does nothing with drain, which evicts the pods; take one of the two out"
+        yield Problem(f"nodes.{name}.keepPodsS", text)
 
 
 def _some(names: Iterable[str]) -> str:

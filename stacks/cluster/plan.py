@@ -53,6 +53,9 @@ class Node:
     taints: tuple[TaintSpec, ...]
     state: NodeState = "active"
     generation: int = 1  # of the machine under this name
+    # Of one in maintenance. Not in the text of a node, as Ssh.address.
+    drain: bool = field(default=False, repr=False)
+    keep_pods_s: int | None = field(default=None, repr=False)
     # It did not answer when this update began, and the config allows that: left out this time. Not
     # in the text of a node, as Ssh.address.
     is_silent: bool = field(default=False, repr=False)

@@ -110,6 +110,8 @@ def _node(spec: Spec, place: Place) -> Node:
         taints=_taints(pool, exception.taints if exception else ()),
         state=place.state,
         generation=place.generation,
+        drain=exception.drain if exception else False,
+        keep_pods_s=exception.keep_pods_s if exception else None,
     )
     labels = pool.labels | (exception.labels if exception else {}) | node.zone_label
     return dataclasses.replace(node, labels=tuple(sorted(labels.items())))

@@ -98,6 +98,16 @@ class NodeSpec(Section):
         "out until its keys were rotated; removed: left in order, machine "
         "released",
     )
+    drain: bool = Field(
+        default=False,
+        description="with state maintenance: its pods are evicted, as PodDisruptionBudgets allow, "
+        "within rollout.drain.timeoutS",
+    )
+    keep_pods_s: Annotated[int, Field(ge=60, le=604_800)] | None = Field(
+        None,
+        description="with state maintenance: seconds that its pods stay while it is unresponsive; "
+        "without it as long as they tolerate that, usually 300",
+    )
     generation: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         1, description="raise it to recreate the node under its name, on a new or wiped machine"
     )

@@ -45,9 +45,9 @@ class Wave:
 
 def only(nodes: Iterable[NodeChange], phases: Collection[str]) -> tuple[NodeChange, ...]:
     """The nodes that have actions of these phases, with these actions only."""
-    out = []
-    for node in nodes:
-        actions = tuple(action for action in node.actions if action.phase in phases)
-        if actions:
-            out.append(replace(node, actions=actions))
-    return tuple(out)
+    found: dict[int, tuple[NodeChange, list[Action]]] = {}
+    for place, node in enumerate(nodes):
+        for action in node.actions:
+            if action.phase in phases:
+                found.setdefault(place, (node, []))[1].append(action)
+    return tuple(replace(node, actions=tuple(actions)) for node, actions in found.values())

@@ -13,7 +13,7 @@ from stacks.cluster import certificates
 from stacks.cluster.plan import Node, Plan
 from stacks.edits import memory
 from stacks.edits.memory import Memory
-from stacks.explain import arrivals, fence, front_doors, places, reasons, user_addons
+from stacks.explain import arrivals, fence, front_doors, node_states, places, reasons, user_addons
 from stacks.explain import rotation as explain_rotation
 from stacks.explain.actions import Action, Kind, NodeChange
 from stacks.order.difference import LOGIN, Difference, Edit, edit, leafs
@@ -253,16 +253,6 @@ def _certificates(then: Plan, old: Node, plan: Plan, node: Node) -> Iterator[Act
         yield Action(phase="pki", text=text)
 
 
-_BEGINS = {
-    "maintenance": "cordon for maintenance, its pods stay",
-    "absent": "counts as down, nothing is changed on it",
-}
-_ENDS = {
-    "maintenance": "uncordon, maintenance is over",
-    "absent": "counts as there again",
-}
-
-
 def _marks(old: Node, node: Node) -> Iterator[Action]:
     """Labels and taints, which the list of nodes sets from a master."""
     was = [f"label {key}={value}" for key, value in old.labels]
@@ -270,8 +260,7 @@ def _marks(old: Node, node: Node) -> Iterator[Action]:
     now = [f"label {key}={value}" for key, value in node.labels]
     now += [f"taint {taint.key}={taint.value}:{taint.effect}" for taint in node.taints]
     words = [f"+ {word}" for word in now if word not in was]
-    if old.state != node.state and node.in_kubernetes:
-        words.append(_BEGINS.get(node.state) or _ENDS[old.state])
+    words += node_states.words(old, node)
     words += [f"- {word}" for word in was if word not in now]
     if words:
         yield Action(phase="nodes", text=", ".join(words))

@@ -10,7 +10,7 @@ from stacks.cluster.names import spoken
 from stacks.cluster.plan import Node, Plan
 from stacks.edits import membership
 from stacks.edits.memory import Memory
-from stacks.explain import formats, rotation, settings
+from stacks.explain import formats, node_states, rotation, settings
 from stacks.explain.changes import Changes
 from stacks.releases import versions
 from stacks.releases.versions import Versions
@@ -126,6 +126,9 @@ def _states(then: Plan, plan: Plan) -> Iterator[str]:
         ends = [now.name for old, now in stay if now.state != old.state == state]
         if ends:
             yield f"End {what} of {spoken(ends)}"
+    pods = [now.name for old, now in stay if node_states.stay_in_maintenance(old, now)]
+    if pods:
+        yield f"Change maintenance of {spoken(pods)}"
     out = [now.name for old, now in stay if now.is_silent and not old.is_silent]
     if out:
         yield f"Leave {spoken(out)} out, which does not answer"

@@ -22,6 +22,10 @@ def notices(before: Memory, plan: Plan, found: Changes) -> Iterator[str]:
             f"evicted from {spoken(drained)}, as PodDisruptionBudgets allow, within {limit} s a "
             "node"
         )
+    was = {node.name: node.drain for node in before.plan.nodes} if before.plan else {}
+    emptied = [node.name for node in plan.nodes if node.drain and not was.get(node.name)]
+    if emptied:
+        yield f"evicted from {spoken(emptied)}, for maintenance, as PodDisruptionBudgets allow"
     lost = membership.going_first(before, plan)
     leaving = [
         node.name
@@ -32,8 +36,8 @@ def notices(before: Memory, plan: Plan, found: Changes) -> Iterator[str]:
     ]
     if leaving:
         yield f"evicted from {spoken(leaving)}, which {_leave(leaving)} the cluster"
-    was = {name: before.machines[name].roles for name in lost if name in before.machines}
-    dead = [n.name for n in found.of("leaving") if {"master", "worker"} & {*was.get(n.name, ())}]
+    roles = {name: before.machines[name].roles for name in lost if name in before.machines}
+    dead = [n.name for n in found.of("leaving") if {"master", "worker"} & {*roles.get(n.name, ())}]
     if dead:
         yield f"deleted with {spoken(dead)}, without an eviction"
     replaced = [n.name for n in found.of("rebuilt") if {"master", "worker"} & {*n.roles}]

@@ -81,5 +81,6 @@ def plan_digest(plan: Plan) -> str:
     addons = [repr(plan.addons)] if plan.addons else []
     known = [(node.name, node.ssh.address, node.address) for node in plan.nodes if node.ssh]
     ways = [(name, way) for name, way, address in known if way != address]
-    more = [*addons, *([repr(ways)] if ways else [])]
+    resting = [(n.name, n.drain, n.keep_pods_s) for n in plan.nodes if n.drain or n.keep_pods_s]
+    more = [*addons, *(repr(one) for one in (ways, resting) if one)]
     return digests.digest(settings, repr(plan.versions), repr(plan.nodes), *more)

@@ -39,9 +39,31 @@ def of_nodes(plan: Plan) -> dict[str, str]:
         "PLAN": plan_digest(plan),
         # Of a network that writes some at times: what it wrote before has to go.
         **({"ANNOTATIONS": _lines(plan, annotations)} if marks else {}),
+        **_maintenance(plan),
         # Of the user's: objects of all others that the cluster knows are deleted.
         **({"ADDONS": " ".join(addon.name for addon in plan.addons)} if plan.addons else {}),
     }
+
+
+def _maintenance(plan: Plan) -> dict[str, str]:
+    """Whose pods are evicted, and how; and how long those of others stay on a node that is down."""
+    emptied = [node.name for node in plan.nodes if node.drain]
+    kept: dict[int, list[str]] = {}
+    for node in plan.nodes:
+        if node.keep_pods_s:
+            kept.setdefault(node.keep_pods_s, []).append(node.name)
+    lines = [f"{names.ranges(group)}\t{seconds}" for seconds, group in sorted(kept.items())]
+    evictions = {"EMPTIED": names.ranges(emptied), "DRAIN": drain(plan, "always")}
+    return {
+        **(evictions if emptied else {}),
+        **({"KEPT": "\n".join(lines)} if lines else {}),
+    }
+
+
+def drain(plan: Plan, when: str) -> str:
+    """As update.sh reads it: when, seconds, grace in seconds or `-`."""
+    wanted = plan.spec.rollout.drain
+    return f"{when} {wanted.timeout_s} {'-' if wanted.grace_s is None else wanted.grace_s}"
 
 
 def wanted_nodes(plan: Plan) -> list[Node]:

@@ -59,7 +59,7 @@ def lines(plan: Plan, names: Collection[str], hashes: Mapping[str, str]) -> str:
 
 def trigger(plan: Plan, gate: Gate, hashes: Mapping[str, str]) -> str:
     """What makes a gate run: not who is in the wave, or each that comes would move others."""
-    drain = _drain(plan) if gate.number == 0 else ""
+    drain = nodes.drain(plan, plan.spec.rollout.drain.when) if gate.number == 0 else ""
     return digests.digest(drain, *sorted({hashes[name] for name in gate.concerned}))
 
 
@@ -87,14 +87,11 @@ def _settings(plan: Plan, number: int, total: int, own: Collection[str]) -> dict
 def _evictions(plan: Plan) -> dict[str, str]:
     """What gate 0 needs to know whose pods will be evicted, and how."""
     packages = plan.spec.os.packages or ""
-    return {"DRAIN": _drain(plan), "VERSIONS": _versions(plan), "OS": packages}
-
-
-def _drain(plan: Plan) -> str:
-    """As the nodes read it on themselves: when, seconds, grace in seconds or `-`."""
-    drain = plan.spec.rollout.drain
-    grace = "-" if drain.grace_s is None else str(drain.grace_s)
-    return f"{drain.when} {drain.timeout_s} {grace}"
+    return {
+        "DRAIN": nodes.drain(plan, plan.spec.rollout.drain.when),
+        "VERSIONS": _versions(plan),
+        "OS": packages,
+    }
 
 
 def _versions(plan: Plan) -> str:

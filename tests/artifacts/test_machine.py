@@ -301,3 +301,27 @@ def test_this_computer_is_told_what_it_lacks(tmp_path: Path) -> None:
     assert check.returncode == 1
     assert "missing  an answer from false" in check.stdout
     assert "    do:  " in check.stdout
+
+
+@pytest.mark.parametrize(
+    ("free", "cached", "needed"),
+    [
+        (25_000, 0, None),
+        (24_999, 0, 25_000),
+        (20_041, 16_000, None),
+        (8_000, 60_000, None),
+        (7_999, 60_000, 8_000),
+    ],
+)
+def test_what_the_cache_has_needs_no_disk_again(
+    tmp_path: Path, free: int, cached: int, needed: int | None
+) -> None:
+    for program, answer in (("df", f"Avail\n {free}M"), ("du", f"{cached}\t{tmp_path}")):
+        (tmp_path / program).write_text(f"#!/bin/sh\nprintf '{answer}\\n'\n")
+        (tmp_path / program).chmod(0o755)
+    told = subprocess.run(
+        [ROOT / "lab" / "host.sh", "check"], capture_output=True, text=True, check=False, timeout=60,
+        env=values(KUBE_HA_CACHE=str(tmp_path), PATH=f"{tmp_path}:{os.environ['PATH']}"),
+    ).stdout  # fmt: skip
+    disk = [line.split(",")[1] for line in told.splitlines() if "disk:" in line]
+    assert disk == ([] if needed is None else [f" needed {needed}"])

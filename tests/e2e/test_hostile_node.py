@@ -16,7 +16,7 @@ MARK = "/run/executed"
 # Rows of other Nodes, options of kubectl, what bash would execute, and what a terminal would.
 _TEXTS = rf"""
 texts=('x\nmaster-1|0123456789abcdef|True||\nworker-1||True||' 'x\n-lkubernetes.io/os|x|True||' 'always SECONDS[$(touch${{IFS}}{MARK})] SECONDS[$(touch${{IFS}}{MARK})]' 'a=1 node-role.kubernetes.io/control-plane= $(touch {MARK})' 'true\u001b[2J\n::add-mask::x')
-keys=(failed drain leaving maintenance labels taints os updating)
+keys=(failed drain leaving maintenance kept labels taints os updating)
 """
 # By its own kubelet identity, as fast as it can; admission lets hardly any of it through.
 _FORGE = rf"""{_TEXTS}

@@ -216,10 +216,14 @@ def exceptions(dice: Dice, pools: Pools) -> dict[str, object]:
         for number in range(1, _size(entry) + 1)
     ]
     edge = {"edge-1": {"state": dice.one_of(("maintenance", "absent", "lost", "removed"))}}
-    return (edge if "edge" in pools and dice.chance(30) else {}) | {
+    rests: tuple[dict[str, object], ...] = ({"drain": True}, {"keepPodsS": 3600}, {})
+    some: dict[str, object] = {
         dice.one_of(names or ["none-1"]): draws.section(dice, config_pools.NodeSpec, often=60)
         for _ in range(2)
     }
+    if names and dice.chance(30):
+        some[dice.one_of(names)] = {"state": "maintenance", **dice.one_of(rests)}
+    return {**(edge if "edge" in pools and dice.chance(30) else {}), **some}
 
 
 def _size(pool: dict[str, object]) -> int:

@@ -178,6 +178,15 @@ def _state(dice: Dice, by_type: Draw) -> object:
     return "active" if dice.chance(50) else by_type(dice)
 
 
+def _seldom(dice: Dice, by_type: Draw) -> object:
+    """What only maintenance has: clusters.py draws it with that."""
+    return by_type(dice) if dice.chance(5) else None
+
+
+def _hardly(dice: Dice, _: Draw) -> object:
+    return dice.chance(5)
+
+
 def _one_worker(dice: Dice, _: Draw) -> object:
     return [dice.one_of(("worker-1", "gpu-1", "x-1"))]
 
@@ -315,6 +324,8 @@ _BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
     ("IngressSpec", "hosts"): _hosts,
     ("IngressSpec", "node_port"): _node_port,
     ("IngressSpec", "pools"): _one_pool,
+    ("NodeSpec", "drain"): _hardly,
+    ("NodeSpec", "keep_pods_s"): _seldom,
     ("NodeSpec", "state"): _state,
     ("Spec", "addons"): _addons,
     ("Spec", "allow"): _allow,

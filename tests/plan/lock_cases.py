@@ -37,8 +37,8 @@ _KEYS = ("pki.rotation.kubernetes", "pki.rotation.etcd", "pki.rotation.seed")
 _SETTING = {"loadBalancing.maxConnections": 5000}
 
 
-def _state(name: str, said: str) -> Edits:
-    return {f"nodes/{name}": {"state": said}}
+def _state(name: str, said: str, **more: object) -> Edits:
+    return {f"nodes/{name}": {"state": said, **more}}
 
 
 def _anew(name: str) -> Edits:
@@ -66,6 +66,7 @@ CASES: Mapping[str, Case] = {
         make=lab,
         edits={
             "worker added, one in maintenance": [{"pools.worker.count": 3, **_state("worker-2", "maintenance")}],
+            "worker emptied, another one's pods kept": [{**_state("worker-1", "maintenance", drain=True), **_state("worker-2", "maintenance", keepPodsS=3600)}],
             "worker and first master absent, and back": [{**_state("worker-1", "absent"), **_state("master-1", "absent")}, {}],
             "worker and master made anew": [{**_anew("worker-1"), **_anew("master-1")}],
             "master lost": [{**_state("master-2", "lost"), "pools.master.count": 4}],

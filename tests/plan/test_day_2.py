@@ -114,6 +114,12 @@ ROWS: dict[str, list[Row]] = {
     "cordon a node": [
         Row(edit=states(worker_1="maintenance"), touched=names(), named=GATE),
     ],
+    "empty a node": [
+        Row(edit={"nodes": {"worker-1": {"state": "maintenance", "drain": True}}}, touched=names(), named=GATE),
+    ],
+    "keep pods on a node while it is down": [
+        Row(edit={"nodes": {"worker-1": {"state": "maintenance", "keepPodsS": 3600}}}, touched=names(), named=GATE),
+    ],
     "leave a machine alone that is down for a time": [
         Row(edit=states(worker_1="absent"), touched=names("worker-1"), named=GATE),
         Row(edit=states(master_1="absent"), touched=names("master-1"), named=GATE | {"addon-coredns"}),

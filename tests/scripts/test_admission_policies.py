@@ -168,7 +168,7 @@ def test_what_the_phases_say_of_their_own_node_is_taken(api: RealApi, tmp_path: 
 
 
 FORGED = [
-    *(saying(**{word: "x"}) for word in ("labels", "taints", "drain", "leaving", "maintenance", "new")),
+    *(saying(**{word: "x"}) for word in ("labels", "taints", "drain", "leaving", "maintenance", "kept", "new")),
     saying(labels=None),
     saying(drain=None),
     saying(applied="x"),

@@ -53,7 +53,7 @@ def text_of(kind: str, mark: Path) -> str:
 
 def hostile(text: str) -> dict[str, object]:
     """A Node whose kubelet has written this wherever it may, and told of itself what lets nothing be skipped."""
-    keys = ("applied", "begun", "failed", "leaving", "maintenance", "drain", "os", "labels", "taints", "updating", "cordoned")  # fmt: skip
+    keys = ("applied", "begun", "failed", "leaving", "maintenance", "kept", "drain", "os", "labels", "taints", "updating", "cordoned")  # fmt: skip
     return {
         "metadata": {
             "name": MINE,

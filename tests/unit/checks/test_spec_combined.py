@@ -40,6 +40,11 @@ CONFIGS = [
         ("nodes.worker-1.state", "\"dead\" is not one of 'active', 'maintenance', 'absent', 'decommissioned', 'lost', 'compromised', 'removed'"),
         ("nodes.worker-9", "no node has this name; did you mean 'worker-2'?"),
     ]),
+    (lab({"nodes": {"worker-1": {"drain": True, "keepPodsS": 60}, "worker-2": {"state": "maintenance", "drain": True, "keepPodsS": 60}}}), [
+        ("nodes.worker-1.drain", "needs state: maintenance"),
+        ("nodes.worker-1.keepPodsS", "needs state: maintenance"),
+        ("nodes.worker-2.keepPodsS", "does nothing with drain, which evicts the pods; take one of the two out"),
+    ]),
     (lab({"controlPlane.apiServerArgs": {"etcd-servers": "x", "--v": "4"}, "controlPlane.admissionPlugins": ["AlwaysPullImages"], "controlPlane.leaderElection": {"leaseDurationS": 5}}), [
         ("controlPlane.admissionPlugins", "NodeRestriction is missing; without it one worker's kubelet can act on other nodes"),
         ("controlPlane.apiServerArgs.--v", "'--v' is not a flag; write its name without dashes before, as 'v'"),

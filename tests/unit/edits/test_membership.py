@@ -162,6 +162,10 @@ WORDS = [
     ("adopted", state(worker_1="lost"), ["leaving", OUT, "forget the machine, no SSH is tried"]),
     ("lab", state(worker_1="lost"), ["leaving", OUT, "DELETE the machine and its disks"]),
     ("lab", state(worker_1="maintenance"), ["changed", "cordon for maintenance, its pods stay"]),
+    ("lab", {"nodes": {"worker-1": {"state": "maintenance", "drain": True}}}, ["changed", "cordon for maintenance, evict its pods"]),
+    ("lab", {"nodes": {"worker-1": {"state": "maintenance", "keepPodsS": 600}}}, [
+        "changed", "cordon for maintenance, its pods stay, its pods stay for 600 s while it is unresponsive",
+    ]),
     ("lab", state(worker_1="removed"), [
         "leaving", "evict its pods (PodDisruptionBudgets are respected; emptyDir and local volumes do not move along, pods without a controller end for good)", "delete its Node", "DELETE the machine and its disks",
     ]),

@@ -21,6 +21,10 @@ def states(**of: str) -> dict[str, object]:
     return {"nodes": {name.replace("_", "-"): {"state": state} for name, state in of.items()}}
 
 
+def rests(**of: object) -> dict[str, object]:
+    return {"nodes": {"worker-1": {"state": "maintenance", **of}}}
+
+
 EDITS: list[tuple[dict[str, object], dict[str, object], tuple[str, ...]]] = [
     ({"cluster.kubernetes": "1.35.4"}, {}, ("Upgrade Kubernetes 1.35.4 -> 1.36.3",)),
     ({"cluster.etcd": "3.5.35"}, {}, ("Upgrade etcd 3.5.35 -> 3.6.16",)),
@@ -36,6 +40,9 @@ EDITS: list[tuple[dict[str, object], dict[str, object], tuple[str, ...]]] = [
     ({}, states(worker_1="compromised"), ("Remove compromised worker-1",)),
     ({}, states(worker_1="decommissioned"), ("Decommission 1 worker (worker-1)",)),
     ({}, states(worker_1="maintenance"), ("Begin maintenance of worker-1",)),
+    (states(worker_1="maintenance"), rests(drain=True), ("Change maintenance of worker-1",)),
+    (rests(keepPodsS=60), rests(keepPodsS=90), ("Change maintenance of worker-1",)),
+    (rests(drain=True), {}, ("End maintenance of worker-1",)),
     (states(worker_1="maintenance"), {}, ("End maintenance of worker-1",)),
     ({}, {"pools.worker.labels": {"disk": "nvme"}}, ("Change labels of worker-1, worker-2",)),
     ({}, {"pools.worker.zones": ["a", "b"]}, ("Change zone of worker-1, worker-2",)),

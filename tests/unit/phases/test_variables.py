@@ -86,6 +86,8 @@ MORE = (
     (None, aws(_PRIVATE)),
     (None, adopted({"network.plugin": "cilium"})),
     (None, adopted({"network.plugin": "calico", "network.backend": "bgp"})),
+    (None, lab({"nodes": {"worker-1": {"state": "maintenance", "drain": True}}})),
+    (None, lab({"nodes": {"worker-1": {"state": "maintenance", "keepPodsS": 3600}}})),
     (None, lab({**_VIP, "nodes/edge-1": {"state": "maintenance"}})),
     (None, adopted({"frontDoors.vip": {"address": "192.0.2.5"}, "addons": {"prometheus": {}}})),
     (_STORED, edited(_STORED, {"etcd.quotaBackendGib": 4})),
