@@ -25,8 +25,8 @@ WITH_TESTS=
 MODULES=(overlay br_netfilter nf_conntrack vxlan ip_tables nf_tables)
 INOTIFY_INSTANCES=8192 # systemd and kubelet take about 100 a machine, and all machines share the limit
 MEMORY_MIB=6000        # 3 masters and 2 workers use 3 GB, a build as much again
-BUILD_MIB=17000   # what building everything leaves in the cache: Go's own caches 14 GB, then artefacts
-MACHINES_MIB=8000 # machines of a lab 7 GB
+BUILD_MIB=17000        # what building everything leaves in the cache: Go's own caches 14 GB, then artefacts
+MACHINES_MIB=8000      # machines of a lab 7 GB
 
 problems=0
 missing() { # missing WHAT DO
