@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 from unittest import mock
 
@@ -59,6 +60,8 @@ class Calls:
     def __init__(self) -> None:
         names = ("ec2", "elbv2", "iam", "route53")
         self._clients = {name: boto3.client(name, region_name=REGION) for name in names}
+        # The engine's stand-in registers resources side by side; moto's mappings are not made for that.
+        self._one_at_a_time = Lock()
         self.made: list[str] = []  # calls that change something, in order
         self.all: set[tuple[str, str]] = set()  # of a client
         owned = ec2_backends[ACCOUNT][REGION].amis
@@ -81,7 +84,8 @@ class Calls:
             )
             service._convert_to_request_dict(given, shape, endpoint_url="https://x", context={})
             return {}
-        answer: Given = getattr(service, call)(**given)
+        with self._one_at_a_time:
+            answer: Given = getattr(service, call)(**given)
         return answer
 
     def asked(self, token: str, given: Properties) -> Properties:
