@@ -9,6 +9,7 @@ from tests.e2e.harness.assertions import assert_sound
 from tests.e2e.harness.faults import engine_death, stall
 from tests.e2e.harness.load import Load
 from tests.e2e.harness.stack import Stack
+from tests.e2e.harness.waiting import wait_for
 
 NAME = "test-leaving"
 SUBNET = "10.93.36"
@@ -36,6 +37,8 @@ def test_bootstrap_master_leaves_through_faults(stack: Stack) -> None:
         # Its member is gone; its machine, and its name in every list, are not.
         engine_death(stack, resource=f"{NAME}-nodes", until=removed)
         update = stack.start_up()
+        # Before its first step it would be put off, as a worker that is away is.
+        wait_for("its first step", lambda: "" if update.changes else "none yet", limit_s=120)
         with stall(stack.node("worker-2")):
             time.sleep(STALL_S)
         assert update.end() == 0, update.tail()
