@@ -49,7 +49,7 @@ class Cluster(ComponentResource):
             machine=args.machine,
             api_door=args.api_door,
             secrets=Secrets(pki=pki, plan=plan, store_secret=args.store_secret),
-            reboot_s=nodes.reboot_s(plan),
+            patience_s=nodes.more_s(plan),
         )
         for group in groups(scene):
             made.group(group)

@@ -36,7 +36,7 @@ class Registrar:
     machine: Callable[[Node, Resource | None], Machine]
     api_door: Callable[[], ApiDoor | None]
     secrets: Secrets
-    reboot_s: int  # how long a machine may be away after its node phase
+    patience_s: int  # how much longer than others a patient command may take
     machines: dict[str, Machine] = field(default_factory=dict)  # by node
     door: ApiDoor | None = None
     made: dict[str, tuple[Resource, ...]] = field(default_factory=dict)  # by step
@@ -172,7 +172,7 @@ class Registrar:
 
     def _of(self, step: Step) -> Machine:
         found = self.machines[_node(step).name]
-        return patient(found, self.reboot_s) if step.is_patient else found
+        return patient(found, self.patience_s) if step.is_patient else found
 
 
 _IGNORED: Mapping[str, tuple[str, ...]] = {

@@ -16,6 +16,7 @@ maintain_nodes() {
   read -r _ timeout _ <<<"${DRAIN:-}"
   while read -r name; do
     if [[ -n $name ]]; then
+      tell_hook beforeDrain "$name" "maintenance"
       log "evicting the pods of $name"
       empty_node "$name" "$timeout"
       changes=$((changes + 1))
@@ -46,6 +47,7 @@ cordon_nodes() {
       if [[ $mark != cordoned-before ]]; then kubectl_admin uncordon -- "$name" >/dev/null; fi
       kubectl_admin annotate -- node "$name" kube-ha.io/maintenance- >/dev/null
       changes=$((changes + 1))
+      if [[ $mark != cordoned-before ]]; then tell_hook afterUncordon "$name" "maintenance is over"; fi
     fi
   done <<<"$rows"
 }

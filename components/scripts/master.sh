@@ -38,6 +38,8 @@ source "$here/update.sh"
 source "$here/aside.sh"
 # shellcheck source=cluster-reader.sh disable=SC2154
 source "$here/cluster-reader.sh"
+# shellcheck source=hooks.sh disable=SC2154
+source "$here/hooks.sh"
 # shellcheck source=node-record.sh
 source "$here/node-record.sh"
 # shellcheck source=admin.sh disable=SC2154

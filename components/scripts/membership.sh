@@ -33,6 +33,7 @@ drain_node() { # drain_node NODE
     log "node $1 is unresponsive: its pods go with its Node"
     return
   fi
+  tell_hook beforeDrain "$1" "leaves"
   log "evicting node $1"
   if ! evict "$1" && ! is_unresponsive "$1"; then cannot_be_drained "$1"; fi # it may have died only now
   changes=$((changes + 1))

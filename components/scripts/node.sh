@@ -21,6 +21,7 @@
 #   INGRESS             1: phase ingress follows
 #   METRICS             1: what add-on prometheus reads of the machine is written every minute, see metrics.sh
 #   METRICS_VIP         address of the virtual IP, where this machine may have it
+#   HOOKS               the user's webhook, JSON; may be unset
 #   DISK_GIB            in a cloud: size of the disk at /var/lib/kube-ha, on which etcd is
 # Changes: the units containerd, kubelet and haproxy, the files named above, packages, /usr/local/lib/kube-ha.
 CERTS=/etc/containerd/certs.d
@@ -37,6 +38,8 @@ source "$here/downloads.sh"
 source "$here/wipe.sh"
 # shellcheck source=cluster-reader.sh
 source "$here/cluster-reader.sh"
+# shellcheck source=hooks.sh disable=SC2154
+source "$here/hooks.sh"
 # shellcheck source=update.sh
 source "$here/update.sh"
 # shellcheck source=identity.sh disable=SC2154
@@ -258,7 +261,6 @@ local_api() {
   settle reload haproxy.service /etc/haproxy/haproxy.cfg /etc/kube-ha/ca.crt
 }
 
-# An etcd member that has data is started before anybody asks whether a cluster exists.
 # A disk that was made bigger: the cloud tells the machine in its own time, and the file system follows while it is
 # mounted. One that is bigger than that has been so before, and stays.
 grow_data_disk() {
@@ -277,6 +279,7 @@ grow_data_disk() {
 }
 has_gib() { (($(blockdev --getsize64 "$1") >= $2 << 30)); }
 
+# An etcd member that has data is started before anybody asks whether a cluster exists.
 revive_etcd() {
   if etcd_has_data && [[ -f /etc/systemd/system/etcd.service ]]; then systemctl start --no-block etcd; fi
 }
@@ -323,6 +326,7 @@ main() {
     kernel
     local_api
     begin "$APPLIED" # by a door that may have been fixed only now
+    know_hooks
     os_update
     announce_update
     runtime

@@ -21,6 +21,8 @@ source "$here/etcdctl.sh"
 source "$here/membership.sh"
 # shellcheck source=cluster-reader.sh
 source "$here/cluster-reader.sh"
+# shellcheck source=hooks.sh disable=SC2154
+source "$here/hooks.sh"
 # shellcheck source=node-record.sh
 source "$here/node-record.sh"
 # shellcheck source=etcd-identity.sh
@@ -142,6 +144,7 @@ keep_nodes() {
       kubectl_admin uncordon -- "$name" >/dev/null
       kubectl_admin annotate -- node "$name" kube-ha.io/leaving- >/dev/null
       changes=$((changes + 1))
+      tell_hook afterUncordon "$name" "stays"
     fi
   done <<<"$rows"
 }
@@ -201,7 +204,10 @@ delete_nodes() {
   local name names
   names=$(unwanted_nodes)
   while read -r name; do
-    if [[ -n $name ]]; then kubectl_admin delete -- node "$name" >/dev/null; fi
+    if [[ -z $name ]]; then continue; fi
+    # Before the Node is gone: a later run asks again.
+    tell_hook beforeRelease "$name" "leaves"
+    kubectl_admin delete -- node "$name" >/dev/null
   done <<<"$names"
 }
 

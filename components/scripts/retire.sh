@@ -12,6 +12,8 @@ source "$here/etcdctl.sh"
 source "$here/membership.sh"
 # shellcheck source=cluster-reader.sh
 source "$here/cluster-reader.sh"
+# shellcheck source=hooks.sh disable=SC2154
+source "$here/hooks.sh"
 # shellcheck source=admin.sh disable=SC2154
 source "$here/admin.sh"
 # shellcheck source=etcd-identity.sh
@@ -36,11 +38,12 @@ take_out() {
   hand_over "${going[@]%%=*}"
   for word in "${going[@]}"; do
     # Who has a machine in his hands may answer for it forever.
-    if [[ $word != *:compromised ]]; then leave_pods "${word%%=*}"; fi
+    if [[ $word != *:compromised ]]; then leave_pods "${word%%=*}" "${word##*:}"; fi
   done
   for word in "${going[@]}"; do
     name=${word%%=*}
     take_out_member "$name"
+    tell_hook beforeRelease "$name" "${word##*:}"
     kubectl_admin delete --ignore-not-found -- node "$name" >/dev/null
     remember_taken_out "$name" "${word#*=}"
     log "$name is taken out"
@@ -93,13 +96,14 @@ expect_quorum() {
 }
 
 # Pods of a machine that still answers end in order; of a dead one they go with its Node.
-leave_pods() { # leave_pods NODE
+leave_pods() { # leave_pods NODE STATE
   local status
   status=$(readiness "$1")
   if [[ -z $status ]]; then return; fi
   kubectl_admin annotate --overwrite -- node "$1" kube-ha.io/leaving=true >/dev/null
   kubectl_admin cordon -- "$1" >/dev/null
   if [[ $status != "$1|True" ]]; then return; fi
+  tell_hook beforeDrain "$1" "$2"
   log "evicting node $1"
   if ! evict "$1" && still_ready "$1"; then cannot_be_drained "$1"; fi
 }

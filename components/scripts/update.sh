@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # An update of a node that serves, as its workload sees it: marked while it lasts, and where it would end or endanger
 # containers the node's pods are evicted first. By the node's own kubelet identity, so no machine holds a credential for
-# another one. Only definitions; phases source it, and cluster-reader.sh. On the Node: kube-ha.io/updating says what is
-# under way. kube-ha.io/cordoned: the cordon is ours, and whoever ends the update takes it away, also after a run that
-# was cut off; a cordon without it is somebody else's and stays. kube-ha.io/drain holds rollout.drain as "when seconds
-# grace" (wave.sh writes it).
+# another one. Only definitions; phases source it, cluster-reader.sh and hooks.sh. On the Node: kube-ha.io/updating says
+# what is under way. kube-ha.io/cordoned: the cordon is ours, and whoever ends the update takes it away, also after a
+# run that was cut off; a cordon without it is somebody else's and stays. kube-ha.io/drain holds rollout.drain as "when
+# seconds grace" (wave.sh writes it).
 # It decides about this node's own update alone, and what is not of that form is not read: a master that tries evictions
 # on others has DRAIN of its own values.
 NODE_JSON=$STATE/node.json
@@ -12,7 +12,7 @@ USUAL_DRAIN="auto 300 -" # of a Node that says nothing
 
 # begin_update WHAT [intrusive]: WHAT is said on the Node. To be called before the first thing that is intrusive.
 begin_update() {
-  local end when timeout
+  local end when timeout begun
   if ! joined; then return; fi # a machine that is not a node yet
   wait_for 60 "Node $NODE at the API" see_node
   if ! node_exists; then return; fi
@@ -26,7 +26,9 @@ begin_update() {
   log "$1: its pods are evicted first"
   expect_evictions "$end" "$timeout"
   cordon_self "$1"
-  evict_pods "$end" "$timeout"
+  begun=$SECONDS
+  tell_hook beforeDrain "$NODE" "update: $1"
+  evict_pods $((end + SECONDS - begun)) "$timeout"
 }
 
 # end_update: the node is what it should be; it takes pods again if it was us who cordoned it.
@@ -43,6 +45,7 @@ end_update() {
         "unschedulable":null}}'
     log "takes pods again"
     changes=$((changes + 1))
+    tell_hook afterUncordon "$NODE" "updated"
   elif [[ $(node_says '.metadata.annotations["kube-ha.io/updating"] // ""') != "" ]]; then
     wait_for 60 "Node $NODE without its mark" patch_self 10 '{"metadata":{"annotations":{"kube-ha.io/updating":null}}}'
   fi

@@ -24,6 +24,8 @@ source "$here/etcdctl.sh"
 source "$here/membership.sh"
 # shellcheck source=cluster-reader.sh
 source "$here/cluster-reader.sh"
+# shellcheck source=hooks.sh disable=SC2154
+source "$here/hooks.sh"
 # shellcheck source=update.sh
 source "$here/update.sh"
 # shellcheck source=evictions.sh

@@ -1,4 +1,4 @@
-"""Checks of the section `rollout`: names that nobody has, and fields that contradict each other."""
+"""Checks of `rollout` and `hooks`: names that nobody has, fields that contradict each other."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 
 from stacks.cluster import inventory
+from stacks.config.hooks import HooksSpec
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 
@@ -35,7 +36,17 @@ def problems(spec: Spec) -> list[Problem]:
         others = (("order", bool(wanted.order)), ("canary", canary is not None))
         text = "stands beside rollout.plan, which says all of it; leave one of them out"
         out += [Problem(f"rollout.{name}", text) for name, is_said in others if is_said]
+    if spec.hooks is not None:
+        out += _hooks(spec.hooks)
     return out
+
+
+def _hooks(said: HooksSpec) -> Iterator[Problem]:
+    if not said.url.startswith("https://"):
+        text = "is not https: nothing would say who asks, nor who answers"
+        yield Problem("hooks.url", text)
+    if not said.events:
+        yield Problem("hooks.events", "names no event; say one, or take hooks out")
 
 
 def warnings(spec: Spec) -> list[Problem]:

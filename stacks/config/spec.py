@@ -23,6 +23,7 @@ from stacks.config.fields import (
     Section,
 )
 from stacks.config.front_doors import FrontDoorsSpec
+from stacks.config.hooks import HooksSpec
 from stacks.config.kubelet import KubeletSpec
 from stacks.config.machines import MachinesSpec
 from stacks.config.network import LoadBalancingSpec, NetworkSpec
@@ -104,6 +105,11 @@ class Spec(Section):
     )
     rollout: RolloutSpec = Field(
         RolloutSpec(), description="how changes reach the workers: waves, checks, limits"
+    )
+    hooks: HooksSpec | None = Field(
+        None,
+        description="a webhook that is asked before nodes are drained or released "
+        "(docs/operate/hooks.md)",
     )
     os: OsSpec = Field(OsSpec(), description="packages of the operating system, and reboots")
     converge: ConvergeSpec = Field(ConvergeSpec(), description="re-assert the fleet")

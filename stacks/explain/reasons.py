@@ -9,7 +9,7 @@ _LOGIN = f"{CONNECTION.what}: {CONNECTION.then}"
 _ALL_AGAIN = "converge.generation: every phase runs again, what is right stays"
 _FETCHED = "places to fetch from: the next download is from there, nothing restarts"
 _FOLLOWS = "phase master runs again, nothing else restarts"
-_PATIENT = "runs again, as it waits longer or shorter for a reboot, nothing restarts"
+_PATIENT = "runs again with another time limit, nothing restarts"
 _PLACED = "keys and certificates are placed again, nothing restarts"
 
 

@@ -190,7 +190,7 @@ class _Run:
         if step.kind == "machine":
             return held
         if step.is_patient:
-            held[PATIENCE] = nodes.reboot_s(self.scene.plan)
+            held[PATIENCE] = nodes.more_s(self.scene.plan)
         if ignores != "stdin":
             held |= {name: self._text(said) for name, said in step.values.items()}
         held |= {f"part {number}": self._text(said) for number, said in enumerate(step.parts)}

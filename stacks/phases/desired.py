@@ -14,7 +14,7 @@ from stacks.cluster.plan import Node, Plan
 from stacks.phases import etcd_member, front_doors, scripts
 from stacks.phases.master import of_master
 from stacks.phases.node import of_node
-from stacks.render import containerd, ingress, kubeadm
+from stacks.render import containerd, hooks, ingress, kubeadm
 
 # Where a value is on the node. The phases know these paths; the lab's stories compare both.
 PATHS: Mapping[str, str] = {
@@ -38,9 +38,17 @@ PATHS: Mapping[str, str] = {
     "OIDC_CA": kubeadm.OIDC_CA,
     "AUDIT_WEBHOOK": kubeadm.AUDIT_WEBHOOK,
     "AUTHENTICATION": kubeadm.AUTHENTICATION,
+    "HOOKS": hooks.CONFIG,
 }
 # Not there at all where their text is empty.
-_OPTIONAL = ("AUDIT_POLICY", "ADMISSION_CONFIG", "OIDC_CA", "AUDIT_WEBHOOK", "AUTHENTICATION")
+_OPTIONAL = (
+    "AUDIT_POLICY",
+    "ADMISSION_CONFIG",
+    "OIDC_CA",
+    "AUDIT_WEBHOOK",
+    "AUTHENTICATION",
+    "HOOKS",
+)
 
 
 def files(plan: Plan, node: Node) -> dict[str, str]:

@@ -65,6 +65,7 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
         what="CA of the cluster", then="HAProxy reloads, kubelet restarts, pods keep running"
     ),
     ("node", "VIP"): Effect(what="VIP", then=_HAPROXY),
+    ("node", "HOOKS"): Effect(what="the webhook of hooks", then=_QUIET),
     ("node", "METRICS"): Effect(what="kube-ha's own metrics", then=_QUIET),
     ("node", "METRICS_VIP"): Effect(what="kube-ha's own metrics", then=_QUIET),
     **{

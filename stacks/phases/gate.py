@@ -76,7 +76,7 @@ def plan_digest(plan: Plan) -> str:
     """Hash of everything wanted: every change has to pass the gate before it is remembered."""
     # Of pools only what became nodes: hosts listed in another order are the same plan. How a change
     # reaches the nodes is nothing that they become.
-    apart = {"pools", "nodes", "allow", "rollout"}
+    apart = {"pools", "nodes", "allow", "rollout", "hooks"}
     settings = plan.spec.model_dump_json(by_alias=True, exclude=apart)
     addons = [repr(plan.addons)] if plan.addons else []
     known = [(node.name, node.ssh.address, node.address) for node in plan.nodes if node.ssh]

@@ -11,7 +11,7 @@ from stacks.cluster import cloud_machines, clouds, digests, rotation
 from stacks.cluster.artifacts import File, images
 from stacks.cluster.plan import Node, Plan
 from stacks.phases import downloads, serving_certificates
-from stacks.render import containerd, haproxy, kubelet, sysctl, value
+from stacks.render import containerd, haproxy, hooks, kubelet, sysctl, value
 
 _KUBERNETES_PACKAGES = (
     "haproxy conntrack socat ethtool iptables nftables iproute2 kmod curl jq openssl "
@@ -46,14 +46,14 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
             "REGISTRY_HOSTS": _registry_hosts(plan),
             "KUBELET_UNIT": value.of(kubelet.unit()),
             "KUBELET_DROPIN": value.of(kubelet.drop_in(plan)),
-            # Not used by the script: it makes a node read its settings from the cluster again when
-            # they change.
+            # Not used by the script: when it changes, the node reads its settings again.
             "KUBELET_SETTINGS": digests.digest(json.dumps(kubelet.configuration(plan))),
             **serving_certificates.values(plan),
             "HAPROXY_CFG": value.of(haproxy.local_api(plan, node)),
             "PAUSE_IMAGE": images(plan)["pause"].ref,
             **_cluster_ca(plan),
             **_metrics(plan, node),
+            **({"HOOKS": hooks.hooks(plan)} if plan.spec.hooks else {}),
         }
     if node.is_load_balancer:
         values |= {"HAPROXY_CFG": value.of(haproxy.local_api(plan, node)), **_cluster_ca(plan)}

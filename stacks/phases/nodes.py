@@ -32,7 +32,7 @@ def of_nodes(plan: Plan) -> dict[str, str]:
         "TAINTS": _lines(plan, _taints),
         "MEMBERS": members(plan.etcd),
         "ETCD_ENDPOINTS": etcd_endpoints(plan, plan.etcd),
-        "STALL_S": str(_STALL_S + reboot_s(plan)),
+        "STALL_S": str(_STALL_S + more_s(plan)),
         "IDLE_S": str(IDLE_S),
         "NETWORK": "1" if registry.of(plan.spec).PROVED else "0",
         **left_out(plan),
@@ -71,10 +71,11 @@ def wanted_nodes(plan: Plan) -> list[Node]:
     return [node for node in plan.nodes if node.in_kubernetes and not node.is_absent]
 
 
-def reboot_s(plan: Plan) -> int:
-    """How much longer nothing may seem to move where machines may reboot."""
-    wanted = plan.spec.os
-    return wanted.reboot_timeout_s if wanted.packages and wanted.reboot != "never" else 0
+def more_s(plan: Plan) -> int:
+    """How much longer nothing may seem to move where machines may reboot, or a webhook is asked."""
+    wanted, hooks = plan.spec.os, plan.spec.hooks
+    reboot = wanted.reboot_timeout_s if wanted.packages and wanted.reboot != "never" else 0
+    return reboot + (hooks.timeout_s if hooks else 0)
 
 
 def members(nodes: Iterable[Node]) -> str:

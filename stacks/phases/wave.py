@@ -76,7 +76,7 @@ def _settings(plan: Plan, number: int, total: int, own: Collection[str]) -> dict
         "WINDOWS": " ".join(f"{start}-{end}" for start, end in windows),
         "WINDOWS_SAID": ", ".join(wanted.windows),
         "HOLD": "1" if wanted.hold_after == number else "",
-        "STALL_S": str(_STALL_S + wanted.drain.timeout_s + nodes.reboot_s(plan)),
+        "STALL_S": str(_STALL_S + wanted.drain.timeout_s + nodes.more_s(plan)),
         "IDLE_S": str(nodes.IDLE_S),
         "NETWORK": "1" if registry.of(plan.spec).PROVED else "0",
         **may_be_silent(plan),

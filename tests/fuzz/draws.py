@@ -306,6 +306,10 @@ def _gates(dice: Dice, by_type: Draw) -> object:
     return {dice.one_of(SWITCHABLE): dice.chance(50) for _ in range(dice.between(1, 3))}
 
 
+def _webhook(dice: Dice, by_type: Draw) -> object:
+    return by_type(dice) if dice.chance(20) else f"https://hooks-{dice.below(3)}.example.com/nodes"
+
+
 # Where the type alone says too little for a value that is often accepted.
 _BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
     ("AddonSpec", "manifests"): _manifests,
@@ -321,6 +325,7 @@ _BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
     ("BgpPeerSpec", "zones"): _zones,
     ("NetworkSpec", "bgp_reflector_pools"): _one_pool,
     ("Spec", "network"): _network,
+    ("HooksSpec", "url"): _webhook,
     ("IngressSpec", "hosts"): _hosts,
     ("IngressSpec", "node_port"): _node_port,
     ("IngressSpec", "pools"): _one_pool,

@@ -261,7 +261,7 @@ def _is_reached_otherwise(before: Plan, after: Plan, node: Node) -> bool:
     return (
         clouds.way_in(before.spec) != clouds.way_in(after.spec)
         or (fetches and _mirror(before) != _mirror(after))
-        or (follows and nodes.reboot_s(before) != nodes.reboot_s(after))
+        or (follows and nodes.more_s(before) != nodes.more_s(after))
     )
 
 

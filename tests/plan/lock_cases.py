@@ -77,6 +77,7 @@ CASES: Mapping[str, Case] = {
             "rotation": [_rotated("trust"), _rotated("issue")],
             "add-on, another file": [_addon("one"), _addon("two", "one")],
             "operating system, everything again": [{"os/packages": "june", "converge.generation": 2}],
+            "webhook": [{"hooks": {"url": "https://hooks.example.com/nodes"}}],
         },
     ),
     "lab with load balancers": Case(

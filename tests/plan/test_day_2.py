@@ -64,6 +64,7 @@ FILES = [
     str(PAGE.parents[2] / name)
     for name in ("examples/addons/defaults.yaml", "tests/fuzz/gadgets.yaml")
 ]
+HOOKS = {"hooks": {"url": "https://hooks.example.com/nodes"}}
 ADDON = {"addons": {"team": {"manifests": FILES[:1]}}}
 TWO_FILES = {"addons": {"team": {"manifests": FILES}}}
 
@@ -119,6 +120,10 @@ ROWS: dict[str, list[Row]] = {
     ],
     "keep pods on a node while it is down": [
         Row(edit={"nodes": {"worker-1": {"state": "maintenance", "keepPodsS": 3600}}}, touched=names(), named=GATE),
+    ],
+    "ask a webhook before a drain": [
+        Row(edit=HOOKS, touched=ALL, named=GATE | {"master-1-node", "worker-1-node"}),
+        Row(before=HOOKS, edit={}, touched=ALL, named=GATE | {"master-1-node", "worker-1-node"}),
     ],
     "leave a machine alone that is down for a time": [
         Row(edit=states(worker_1="absent"), touched=names("worker-1"), named=GATE),

@@ -11,7 +11,8 @@ BEGIN = "begin_update 'kubelet 1.35 -> 1.36' intrusive"
 
 
 def run(shell: Shell, code: str, *, fails: bool = False) -> str:
-    return shell.run(f'source "$here/cluster-reader.sh"; {code}', phase="update", fails=fails)
+    needed = 'source "$here/cluster-reader.sh"; source "$here/hooks.sh"'
+    return shell.run(f"{needed}; {code}", phase="update", fails=fails)
 
 
 def test_an_intrusive_update_evicts_and_takes_pods_again_at_its_end(shell: Shell) -> None:

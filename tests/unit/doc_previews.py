@@ -30,6 +30,7 @@ CASES: dict[str, tuple[Mapping[str, object], Mapping[str, object]]] = {
     "converge": ({}, {"converge": {"generation": 2}}),
     "generation": ({}, {"nodes.worker-1": {"generation": 2}}),
     "lost": ({}, {"pools.master.count": 4, "nodes.master-2": {"state": "lost"}}),
+    "hooks": ({}, {"hooks": {"url": "https://hooks.example.com/nodes", "timeoutS": 600}}),
     "maintenance": ({}, {"nodes.worker-1": {"state": "maintenance", "drain": True}}),
     "oidc": (
         {},

@@ -68,6 +68,8 @@ BAD = [
     ({**GIVEN, "etcd": {"quotaBackendGib": 5, "backup": {"objectStore": STORE}}}, STORE_PATH, "a store takes 5 GiB in one request, so with it quotaBackendGib is 4 at most; use etcd.backup.directory for a bigger etcd"),
     ({"etcd.backup": {"objectStore": STORE}}, STORE_PATH, "there is no secret for its accessKey; `pulumi config set --secret kube-ha:backupSecretKey` asks for it"),
     ({"backupSecretKey": "in plain text", "etcd.backup": {"objectStore": STORE}}, "backupSecretKey", "is a secret and stands here in plain text: replace it where it is from, then `pulumi config set --secret kube-ha:backupSecretKey`"),
+    ({"hooks": {"url": "http://hooks.example.com"}}, "hooks.url", "is not https: nothing would say who asks, nor who answers"),
+    ({"hooks": {"url": "https://hooks.example.com", "events": []}}, "hooks.events", "names no event; say one, or take hooks out"),
     ({"etcd.maxRequestKib": 1024}, "etcd.maxRequestKib", "1024 is too small; at least 1536"),
     ({"etcd.maxRequestKib": 2049}, "etcd.maxRequestKib", "2049 is too big; at most 2048"),
     ({"etcd.metrics": "all"}, "etcd.metrics", "\"all\" is not one of 'basic', 'extensive'"),

@@ -86,6 +86,7 @@ MORE = (
     (None, aws(_PRIVATE)),
     (None, adopted({"network.plugin": "cilium"})),
     (None, adopted({"network.plugin": "calico", "network.backend": "bgp"})),
+    (None, lab({"hooks": {"url": "https://hooks.example.com/nodes"}})),
     (None, lab({"nodes": {"worker-1": {"state": "maintenance", "drain": True}}})),
     (None, lab({"nodes": {"worker-1": {"state": "maintenance", "keepPodsS": 3600}}})),
     (None, lab({**_VIP, "nodes/edge-1": {"state": "maintenance"}})),
