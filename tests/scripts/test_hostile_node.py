@@ -186,7 +186,8 @@ def test_evictions_are_tried_by_the_plans_own_settings(shell: Shell, text: str) 
 def test_a_node_that_reads_its_own_settings_reads_a_form(shell: Shell, text: str) -> None:
     node = NodeApi.of(shell, drain=text)
     node.pod("web-1")
-    code = 'source "$here/cluster-reader.sh"; see_node; drain_settings; begin_update "x" intrusive'
+    sources = 'source "$here/cluster-reader.sh"; source "$here/hooks.sh"'
+    code = f'{sources}; see_node; drain_settings; begin_update "x" intrusive'
     said = shell.run(code, phase="update")
     safe(shell, said)
     assert said.splitlines()[0] == "auto 300 -"
