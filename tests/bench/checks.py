@@ -1,12 +1,13 @@
 """What health checks of many HAProxies cost API servers: their processor time with and without.
 
-    python -m tests.bench.checks [--nodes 1000] [--seconds 60]
+    python -m tests.bench.checks [--nodes 300] [--seconds 60]
 
 Every node's HAProxy checks every API server: a TLS handshake and /readyz. Here one HAProxy on a
 lab machine makes the checks of all nodes. It has the very text that a node of such a cluster has,
-and the part of the API once for each node; so the checks are those of that many, and no memory is
-needed for that many programs. What is left out is the network between them. Let nothing else run
-on this computer.
+with the part of the API once for each node; so the checks are those of that many, and no memory is
+needed for that many programs. Each size of settings has as many nodes as it is for, but at most
+--nodes: who checks, three API servers and what they run on share this computer. What a check costs
+does not depend on their number. Processor time is measured; let nothing else run here anyway.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stacks import load
+from stacks.cluster.plan import Plan
 from stacks.config.sizing import SIZES
 from stacks.render import haproxy
 from tests.bench.create import machine, say
@@ -32,7 +34,7 @@ SUBNET = "10.93.117.0/24"
 MASTERS = 3
 CHECKER = "worker-1"
 FOLDER = "/run/checks"
-FIRST_PORT = 10000  # of the API at the checking machine, one port for each node
+FIRST_PORT = 20000  # of the API at the checking machine, one for each node; nobody else has them
 _API = "listen kubernetes-api\n"
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -44,6 +46,7 @@ class Measure:
     what: str
     api_server: float
     checker: float
+    rate: float = 0  # checks a second, of an API server
     failed: int = 0  # checks
 
 
@@ -58,7 +61,7 @@ class Checks:
 def main() -> int:
     """Exit code: 0 when every check was answered with the settings for most nodes."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--nodes", type=int, default=300, help="at most")
     parser.add_argument("--seconds", type=int, default=60, help="each measure takes so long")
     options = parser.parse_args()
     found: list[Measure] = []
@@ -68,23 +71,30 @@ def main() -> int:
         stack.settled()
         found.append(_measured(stack, "no checks but those of 4 nodes", options.seconds))
         for size in SIZES:
-            text = text_of(stack.config, size, options.nodes)
-            _begin(stack, text, MASTERS * options.nodes)
-            what = f"checks of {options.nodes} nodes, settings of size {size}"
+            nodes = min(size, options.nodes)
+            plan = sized(stack.config, size)
+            interval_s = plan.spec.load_balancing.check_interval_ms / 1000
+            _begin(stack, text_of(plan, nodes), MASTERS * nodes)
+            failed = _checks(stack).failed
+            what = f"checks of {nodes} nodes every {interval_s:.0f} s"
             measure = _measured(stack, what, options.seconds)
-            found.append(replace(measure, failed=_checks(stack).failed))
-            say(_line(found[-1]))
+            failed = _checks(stack).failed - failed
+            found.append(replace(measure, rate=nodes / interval_s, failed=failed))
+            say(_line(found[-1], found[0]))
             _end(stack)
     print(f"\nMachine: {machine()}; {MASTERS} masters; {options.seconds} s each")
     for measure in found:
-        print(f"  {_line(measure)}")
+        print(f"  {_line(measure, found[0])}")
     return 1 if found[-1].failed else 0
 
 
-def text_of(wanted: Mapping[str, object], size: int, nodes: int) -> str:
-    """haproxy.cfg that makes the checks of so many workers, each as one of a cluster of `size`."""
-    sized = {**wanted, "sizing": {"nodes": size}}
-    plan = load.planned(load.load(sized, read_keys=False), None)
+def sized(wanted: Mapping[str, object], size: int) -> Plan:
+    """The plan of a cluster with the settings of a size."""
+    return load.planned(load.load({**wanted, "sizing": {"nodes": size}}, read_keys=False), None)
+
+
+def text_of(plan: Plan, nodes: int) -> str:
+    """haproxy.cfg that makes the checks of so many workers."""
     own = haproxy.local_api(plan, plan.workers[0])
     head, _, api = own.partition(_API)
     assert api, own
@@ -102,22 +112,27 @@ def _begin(stack: Stack, text: str, servers: int) -> None:
     node = stack.node(CHECKER)
     node.put(f"{FOLDER}/haproxy.cfg", text)
     node.run(f"haproxy -c -f {FOLDER}/haproxy.cfg")
-    node.start_program(f"exec haproxy -db -f {FOLDER}/haproxy.cfg")
+    node.start_program(
+        f"echo $$ >{FOLDER}/pid; exec haproxy -db -f {FOLDER}/haproxy.cfg >{FOLDER}/log 2>&1"
+    )
 
     def missing() -> str:
-        answer = node.asked(f"test -S {FOLDER}/admin.sock && echo there")
-        found = _checks(stack).up if answer else 0
-        return "" if found == servers else f"{found} of {servers} are up"
+        found = _checks(stack).up
+        said = node.asked(f"tail -n 1 {FOLDER}/log").strip()
+        return "" if found == servers else f"{found} of {servers} are up; it said: {said}"
 
     wait_for("every server of every node is up", missing, limit_s=120)
 
 
 def _end(stack: Stack) -> None:
-    stack.node(CHECKER).run(f"pkill -f 'haproxy -db -f {FOLDER}' && rm -f {FOLDER}/admin.sock")
+    node = stack.node(CHECKER)
+    node.run(f"kill $(cat {FOLDER}/pid) && rm {FOLDER}/pid")
+    wait_for("its end", lambda: node.asked("pgrep -x haproxy -a | grep -- -db"), limit_s=60)
 
 
 def _checks(stack: Stack) -> Checks:
-    said = stack.node(CHECKER).run(f"echo 'show stat' | socat - {FOLDER}/admin.sock")
+    """None is up while it does not answer."""
+    said = stack.node(CHECKER).asked(f"echo 'show stat' | socat -t 10 - {FOLDER}/admin.sock")
     rows = csv.DictReader(said.removeprefix("# ").splitlines())
     # Those without a check are the way out where all checks fail.
     servers = [
@@ -144,15 +159,19 @@ def _ticks(stack: Stack) -> Sequence[int]:
     """Processor time so far, of each API server, then of who checks; 0 where nobody does."""
     servers = [stack.node(f"master-{number + 1}") for number in range(MASTERS)]
     of = "awk '{print $14 + $15}' /proc/$(pgrep -xo %s)/stat"
-    checker = f"pid=$(pgrep -of 'haproxy -db -f {FOLDER}') || {{ echo 0; exit; }}; awk '{{print $14 + $15}}' /proc/$pid/stat"
+    checker = f"[[ ! -e {FOLDER}/pid ]] || awk '{{print $14 + $15}}' /proc/$(cat {FOLDER}/pid)/stat"
     said = [node.run(of % "kube-apiserver") for node in servers]
-    return [int(text) for text in (*said, stack.node(CHECKER).run(checker))]
+    return [int(text or 0) for text in (*said, stack.node(CHECKER).run(checker))]
 
 
-def _line(found: Measure) -> str:
+def _line(found: Measure, without: Measure) -> str:
+    line = f"{found.what:<36} {found.api_server:6.3f} cores an API server"
+    if not found.rate:
+        return line
+    check_ms = 1000 * (found.api_server - without.api_server) / found.rate
     return (
-        f"{found.what:<45} {found.api_server:6.3f} cores an API server, {found.checker:6.3f} who "
-        f"checks, {found.failed} failed"
+        f"{line}, {found.rate:3.0f} checks a second, {check_ms:.2f} ms each; {found.checker:.3f} "
+        f"cores who checks; {found.failed} failed"
     )
 
 
