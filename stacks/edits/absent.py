@@ -12,8 +12,7 @@ from stacks.config.pki import Subject
 from stacks.config.problems import Problem
 from stacks.edits import quorum
 from stacks.edits.memory import Memory
-from stacks.phases import desired
-from stacks.phases.effects import OF_VALUE
+from stacks.phases import desired, effects
 from stacks.releases import versions
 
 # Who else than masters and etcd members holds something of it.
@@ -117,9 +116,7 @@ def _restarted(before: Memory, plan: Plan, there: Sequence[Node]) -> list[str]:
     if then is None:
         return []
     known = {node.name: node for node in then.nodes}
-    every = then.versions.etcd != plan.versions.etcd or (
-        bool(plan.spec.os.packages) and then.spec.os.packages != plan.spec.os.packages
-    )
+    every = then.versions.etcd != plan.versions.etcd
     return [
         node.name
         for node in there
@@ -128,10 +125,12 @@ def _restarted(before: Memory, plan: Plan, there: Sequence[Node]) -> list[str]:
 
 
 def _restarts_etcd(then: Plan, old: Node, plan: Plan, node: Node) -> bool:
-    was = desired.of_phases(then, old).get("etcd-member")
-    now = desired.of_phases(plan, node).get("etcd-member", {})
+    phase, reboots = "etcd-member", plan.spec.os.reboot != "never"
+    was = desired.of_phases(then, old).get(phase)
+    now = desired.of_phases(plan, node).get(phase, {})
     return was is not None and any(
-        was.get(name) != text and OF_VALUE["etcd-member", name].restarts == "etcd"
+        (before := was.get(name)) != text
+        and effects.of_value(phase, name, before, text, reboots=reboots).restarts == "etcd"
         for name, text in now.items()
     )
 

@@ -22,13 +22,14 @@ from stacks.phases.effects import (
     CERTIFICATES,
     CONTROL_PLANE,
     ETCD_CLIENT,
-    KUBELET_PART,
     LOAD_BALANCER_CERTIFICATES,
     OF_VALUE,
     OF_VERSION,
-    OS_LEFT,
     OTHER_MINOR,
+    Effect,
     Restart,
+    beside_api_server,
+    of_value,
 )
 from stacks.releases import versions
 
@@ -188,8 +189,18 @@ def _versions(then: Plan, plan: Plan, node: Node) -> Iterator[Action]:
             elif name == "kubernetes" and versions.minor(was) != versions.minor(now):
                 stays = plan.spec.rollout.drain.when == "never"
                 effect = OF_VERSION[name] if stays else OTHER_MINOR
+            effect = _on(then, node, effect)
             text = f"{effect.what} {was} -> {now}: {effect.then}"
             yield Action(phase=phase, text=text, restarts=effect.restarts)
+
+
+def _on(then: Plan, node: Node, effect: Effect) -> Effect:
+    """What it is on that node: nothing restarts that is not there."""
+    there = {"etcd": node.is_etcd, "kube-apiserver": node.is_master}
+    if effect.restarts and not there[effect.restarts]:
+        return replace(effect, restarts=None)
+    beside = node.is_master and len(then.masters) > 1
+    return beside_api_server(effect) if beside else effect
 
 
 def _client(then: Plan, plan: Plan, node: Node) -> Iterator[Action]:
@@ -220,15 +231,8 @@ def _values(
                 continue
             if name in ("KUBERNETES", "RESTING"):  # told already
                 continue
-            effect = OF_VALUE[phase, name]
-            if name == "OS_PACKAGES" and not text:
-                effect = OS_LEFT
-            if (
-                name == "KUBEADM_CONFIG"
-                and before
-                and _control_plane(before) == _control_plane(text)
-            ):
-                effect = KUBELET_PART
+            reboots = plan.spec.os.reboot != "never"
+            effect = _on(then, node, of_value(phase, name, before, text, reboots=reboots))
             said.setdefault(effect.then, []).append(effect.what)
             restarts[effect.then] = restarts.get(effect.then) or effect.restarts
         for effect_text, things in said.items():
@@ -237,10 +241,6 @@ def _values(
                 phase=phase, text=f"{listed}: {effect_text}", restarts=restarts[effect_text]
             )
     yield from front_doors.ended(was, now)
-
-
-def _control_plane(kubeadm: str) -> str:
-    return kubeadm.partition("apiVersion: kubelet.config")[0]
 
 
 def _certificates(then: Plan, old: Node, plan: Plan, node: Node) -> Iterator[Action]:

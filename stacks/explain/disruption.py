@@ -10,9 +10,9 @@ from stacks.cluster import rotation as cluster_rotation
 from stacks.cluster.certificates import api_names
 from stacks.cluster.names import spoken
 from stacks.cluster.plan import Plan
-from stacks.edits import api_record
+from stacks.edits import api_record, membership
 from stacks.edits.memory import Memory
-from stacks.explain import evictions, rotation, virtual_ip
+from stacks.explain import etcd_door, evictions, rotation, virtual_ip
 from stacks.explain.changes import Changes
 from stacks.explain.restarts import Restarts
 from stacks.networks import registry as networks
@@ -33,14 +33,14 @@ def disruption(before: Memory | None, plan: Plan, found: Changes) -> tuple[Disru
     """One for each audience that is there; none where nobody is yet, or nothing is known."""
     if before is None or before.plan is None:
         return ()
-    then, restarts = before.plan, Restarts.of(before, plan, found)
+    then, restarts = before.plan, Restarts(before, plan, found)
     both = (*restarts.no_api(), *restarts.no_quorum())
     tier = bool(then.ingress or plan.ingress)
     notices: Mapping[Audience, Iterable[str]] = {
         "API clients outside": (*both, *_outside(before, then, plan, restarts)),
         "API clients inside": (*both, *_tokens(then, plan)),
-        "etcd": (*restarts.no_quorum(), *restarts.no_tolerance()),
-        "pods": (*evictions.notices(before, plan, found), *_pods(then, plan)),
+        "etcd": (*restarts.no_quorum(), *restarts.no_tolerance(), *etcd_door.notices(then, plan)),
+        "pods": (*evictions.notices(before, plan, found), *_pods(before, then, plan)),
         "ingress": (*_ingress(before, then, plan),),
     }
     return tuple(
@@ -71,17 +71,26 @@ def _outside(before: Memory, then: Plan, plan: Plan, restarts: Restarts) -> Iter
     yield from virtual_ip.away(before, plan)
     yield from virtual_ip.ends(then, plan)
     yield from virtual_ip.moves(before, then, plan)
-    if then.endpoint not in (plan.endpoint, then.vip) and not _still_serves(then, plan):
-        yield (
-            f"the endpoint {then.endpoint} becomes {plan.endpoint}: clients of the old one need a "
-            "new kubeconfig"
-        )
+    yield from _endpoint(then, plan)
     yield from (f"{line}: clients of it lose the API" for line in api_record.deleted(before, plan))
     if then.balancer not in ("none", plan.balancer):
         yield f"the {then.balancer} load balancer of the API is deleted, with its address"
     if names := _names_that_go(then, plan):
         yield f"certificates of the API no longer hold {', '.join(names)}"
     yield from _kubeconfigs(then, plan)
+
+
+def _endpoint(then: Plan, plan: Plan) -> Iterator[str]:
+    """What clients dial that have the kubeconfig of before; with the VIP other words tell of it."""
+    if then.endpoint == then.vip or _still_serves(then, plan):
+        return
+    if then.endpoint != plan.endpoint:
+        yield (
+            f"the endpoint {then.endpoint} becomes {plan.endpoint}: clients of the old one need a "
+            "new kubeconfig"
+        )
+    elif then.endpoint.rpartition(":")[0] in {node.address for node in then.masters}:
+        yield f"the endpoint {then.endpoint} is of a master that leaves: its clients lose the API"
 
 
 def _still_serves(then: Plan, plan: Plan) -> bool:
@@ -111,7 +120,8 @@ def _kubeconfigs(then: Plan, plan: Plan) -> Iterator[str]:
     for subject, was, now in rotation.moved(then, plan):
         if subject != "kubernetes":
             continue
-        if cluster_rotation.signing(was) != cluster_rotation.signing(now):
+        # Back from `issue`: the CA of before signs again, which everybody knows.
+        if cluster_rotation.signing(was) < cluster_rotation.signing(now):
             yield "kubeconfigs from before step `trust` do not know the CA that signs from now on"
         elif now.step == "drop":
             yield "kubeconfigs from before step `issue` are refused from now on"
@@ -125,14 +135,14 @@ def _tokens(then: Plan, plan: Plan) -> Iterator[str]:
             yield "tokens of service accounts from before step `issue` are refused from now on"
 
 
-def _pods(then: Plan, plan: Plan) -> Iterator[str]:
+def _pods(before: Memory, then: Plan, plan: Plan) -> Iterator[str]:
     was, now = then.spec.network, plan.spec.network
     for key, _ in networks.cuts(then.spec, plan.spec):
         yield (
             "pods of different nodes do not reach each other while the pod network changes its "
             f"{type(now).model_fields[key].alias or key}"
         )
-    if was.proxy_mode != now.proxy_mode:
+    if was.proxy_mode != now.proxy_mode and not now.kube_proxy_replacement:
         yield (
             f"connections to Services may break while kube-proxy goes from {was.proxy_mode} to "
             f"{now.proxy_mode}"
@@ -141,10 +151,12 @@ def _pods(then: Plan, plan: Plan) -> Iterator[str]:
     if gone:
         yield f"what add-on {', '.join(gone)} runs is deleted"
     old = {node.name: node.taints for node in then.nodes}
+    recreated = membership.rebuilt(before, plan)
     tainted = [
         node.name
         for node in plan.nodes
         if node.in_kubernetes
+        and node.name not in recreated
         and any(
             taint.effect == "NoExecute" and taint not in old.get(node.name, node.taints)
             for taint in node.taints
@@ -168,3 +180,7 @@ def _ingress(before: Memory, then: Plan, plan: Plan) -> Iterator[str]:
     gone = sorted({*was.hosts} - {*now.hosts}) if was and now else []
     if gone:
         yield f"its certificate no longer holds {', '.join(gone)}"
+    shown = {one.certificate for one in now.certificates} if now else set()
+    given = [one.certificate for one in was.certificates] if was else []
+    if left := sorted({*given} - shown):
+        yield f"it no longer shows {', '.join(left)}"

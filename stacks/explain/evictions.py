@@ -7,17 +7,21 @@ from collections.abc import Iterator
 from stacks.cluster import rollout
 from stacks.cluster.names import spoken
 from stacks.cluster.plan import Plan
+from stacks.config.rollout import DrainSpec
 from stacks.edits import membership
 from stacks.edits.memory import Memory
 from stacks.explain.changes import Changes
 from stacks.releases import versions
 
+USUAL = DrainSpec()  # of a Node on which nothing else is said
+
 
 def notices(before: Memory, plan: Plan, found: Changes) -> Iterator[str]:
     """What pods notice of nodes that are updated, leave, or are replaced."""
-    drained = _updated(before, plan, found)
-    if drained:
-        limit = plan.spec.rollout.drain.timeout_s
+    limits: dict[int, list[str]] = {}
+    for name, limit in _updated(before, plan, found):
+        limits.setdefault(limit, []).append(name)
+    for limit, drained in sorted(limits.items()):
         yield (
             f"evicted from {spoken(drained)}, as PodDisruptionBudgets allow, within {limit} s a "
             "node"
@@ -45,38 +49,41 @@ def notices(before: Memory, plan: Plan, found: Changes) -> Iterator[str]:
         yield f"evicted from {spoken(replaced)} before the replacement, where it still answers"
     then = before.plan
     if then is not None:
-        workers = {(node.name, node.generation) for node in then.workers}
-        if workers and not workers & {(node.name, node.generation) for node in plan.workers}:
+        was_there, there = ({*_that_run_workload(one)} for one in (then, plan))
+        if was_there and not was_there & there:
             yield "all workload ends: no worker remains"
+
+
+def _that_run_workload(plan: Plan) -> Iterator[tuple[str, int]]:
+    return ((node.name, node.generation) for node in plan.nodes if "worker" in node.roles)
 
 
 def _leave(names: list[str]) -> str:
     return "leaves" if len(names) == 1 else "leave"
 
 
-def _updated(before: Memory, plan: Plan, found: Changes) -> list[str]:
-    """Nodes that are drained for an update, as update.sh decides on each of them."""
-    then, when = before.plan, plan.spec.rollout.drain.when
-    if then is None or when == "never":
-        return []
+def _updated(before: Memory, plan: Plan, found: Changes) -> Iterator[tuple[str, int]]:
+    """Nodes that are drained for an update, as update.sh decides on each of them; within how long.
+
+    Gate 0 of the waves tells workers what rollout.drain says; masters it tells nothing.
+    """
+    then, drain = before.plan, plan.spec.rollout.drain
+    if then is None:
+        return
     packages = bool(plan.spec.os.packages) and plan.spec.os.packages != then.spec.os.packages
     kubelet = _other_minor(then.versions.kubernetes, plan.versions.kubernetes)
-    of_master = packages or kubelet
     containerd = _other_minor(then.versions.containerd, plan.versions.containerd)
-    of_worker = of_master or containerd or when == "always"
-    held = _held(plan)
-    return [
-        node.name
-        for node in found.of("changed")
-        if ("master" in node.roles and of_master)
-        or (
-            "worker" in node.roles
-            and "master" not in node.roles
-            and of_worker
-            and node.name not in held
-            and any(action.phase == "node" for action in node.actions)
-        )
-    ]
+    of_master = packages or kubelet
+    of_worker = drain.when != "never" and (of_master or containerd or drain.when == "always")
+    kept = {*_held(plan), *(node.name for node in found.of("new", "rebuilt"))}
+    for one in found.edit.differences:
+        node = one.step.node
+        if one.step.phase != "node" or one.mark != "~" or node is None or node.name in kept:
+            continue
+        if node.is_master and of_master:
+            yield node.name, USUAL.timeout_s
+        elif node.is_worker and of_worker:
+            yield node.name, drain.timeout_s
 
 
 def _held(plan: Plan) -> set[str]:

@@ -1,71 +1,141 @@
-"""What restarts in the control plane, and what is left to answer meanwhile."""
+"""What restarts in the control plane, and what is left to answer meanwhile: read off the steps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from stacks.cluster.plan import Plan
 from stacks.edits import membership, quorum
 from stacks.edits.memory import Memory
 from stacks.explain.changes import Changes
+from stacks.order.difference import Difference
 from stacks.phases.effects import Restart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """An API server or a member of etcd that stops for a while."""
+
+    program: Restart
+    node: str
+    left: int  # how many of its kind answer meanwhile
+    of: int  # API servers that serve just before, or voters
+
+
+@dataclass(slots=True)
+class _ControlPlane:
+    """Who serves and who votes, step by step."""
+
+    serving: set[str]
+    voters: set[str]
+    down: set[str]  # do not answer, whatever else is so
+    stops: list[Stop] = field(default_factory=list)
+
+    def without(self, names: Collection[str]) -> None:
+        self.serving -= {*names}
+        self.voters -= {*names}
+
+    def stop(self, program: Restart, node: str) -> None:
+        if program == "etcd" and node in self.voters:
+            # Its API server asks it alone, and drains first where others serve.
+            if node in self.serving and len(self.serving) > 1:
+                self.stop("kube-apiserver", node)
+            left = len(self.voters - self.down - {node})
+            self.stops.append(Stop(program=program, node=node, left=left, of=len(self.voters)))
+        elif program == "kube-apiserver" and node in self.serving:
+            left = len(self.serving - {node})
+            self.stops.append(Stop(program=program, node=node, left=left, of=left + 1))
+
+
+@dataclass(frozen=True)
 class Restarts:
-    """Names of nodes: those of before, and of these the ones that restart."""
+    """Of one edit of a living cluster."""
 
     before: Memory
     plan: Plan
-    masters: tuple[str, ...]
-    api: tuple[str, ...]
-    voters: tuple[str, ...]
-    etcd: tuple[str, ...]
+    found: Changes
 
-    @staticmethod
-    def of(before: Memory, plan: Plan, found: Changes) -> Restarts:
-        """Those of one edit."""
-
-        def restarted(role: str, what: Restart) -> tuple[str, ...]:
-            return tuple(
-                node.name
-                for node in found.of("changed")
-                if role in before.machines[node.name].roles
-                and any(action.restarts == what for action in node.actions)
-            )
-
-        return Restarts(
-            before=before,
-            plan=plan,
-            masters=_with(before, "master"),
-            api=restarted("master", "kube-apiserver"),
-            voters=_with(before, "etcd"),
-            etcd=restarted("etcd", "etcd"),
+    @cached_property
+    def stops(self) -> tuple[Stop, ...]:
+        """In the order of the steps; a program that stops twice is there twice."""
+        down = {node.name for node in self.plan.absent}
+        down |= {node.name for node in self.before.plan.absent} if self.before.plan else set()
+        known = _ControlPlane(
+            serving={*_with(self.before, "master")} - down,
+            voters={*self.voters},
+            down=down,
         )
+        for one in self.found.edit.differences:
+            if one.mark != "-" and one.step.kind == "phase" and one.step.node:
+                self._run(known, one, one.step.node.name)
+        return tuple(known.stops)
+
+    def _run(self, known: _ControlPlane, one: Difference, node: str) -> None:
+        phase = one.step.phase
+        if phase == "retire":
+            known.without(membership.going_first(self.before, self.plan))
+        elif phase == "etcd-member" and node not in known.voters:
+            known.voters.add(node)
+            known.down.discard(node)
+        elif phase == "master" and node not in known.serving:
+            known.serving.add(node)
+        else:
+            for program in sorted(self._restarted.get((node, phase), ())):
+                known.stop(program, node)
+
+    @cached_property
+    def _restarted(self) -> dict[tuple[str, str], set[Restart]]:
+        """By node and phase, what its actions restart."""
+        out: dict[tuple[str, str], set[Restart]] = {}
+        for node in self.found.of("changed"):
+            for action in node.actions:
+                if action.restarts:
+                    out.setdefault((node.name, action.phase), set()).add(action.restarts)
+        return out
+
+    @property
+    def voters(self) -> tuple[str, ...]:
+        """Members of etcd at the last success."""
+        return _with(self.before, "etcd")
+
+    @property
+    def api(self) -> tuple[str, ...]:
+        """Nodes whose API server restarts."""
+        return _nodes(self.stops, "kube-apiserver")
+
+    @property
+    def etcd(self) -> tuple[str, ...]:
+        """Nodes whose member of etcd restarts."""
+        return _nodes(self.stops, "etcd")
 
     def no_api(self) -> Iterator[str]:
         """Nothing answers while the only API server restarts."""
-        if len(self.masters) == 1 and self.api:
-            yield f"the API does not answer while its only API server restarts ({self.api[0]})"
+        alone = [one for one in self.stops if one.program == "kube-apiserver" and not one.left]
+        if alone:
+            yield f"the API does not answer while its only API server restarts ({alone[0].node})"
 
     def no_quorum(self) -> Iterator[str]:
         """One member, or two: then the other one has no quorum."""
         what = "the API can neither read nor write while"
-        if len(self.voters) == 1 and self.etcd:
-            yield f"{what} etcd's only member restarts ({self.etcd[0]})"
-        elif len(self.voters) == 2 and self.etcd:
-            yield (
-                f"{what} one of etcd's two members restarts ({', '.join(self.etcd)}): the other "
-                "has no quorum"
-            )
+        lost = [
+            one for one in self.stops if one.program == "etcd" and one.left < quorum.quorum(one.of)
+        ]
+        names = ", ".join(dict.fromkeys(one.node for one in lost))
+        if lost and lost[0].of == 1:
+            yield f"{what} etcd's only member restarts ({names})"
+        elif lost:
+            yield f"{what} one of etcd's two members restarts ({names}): the other has no quorum"
 
     def no_tolerance(self) -> Iterator[str]:
         """While members change, the failure of one more ends the quorum."""
         new = [node.name for node in self.plan.etcd]
-        down = {*membership.going_first(self.before, self.plan)} & {*self.voters}
-        spare = _spare(len(self.voters), len(self.voters))
-        for step in quorum.steps(self.voters, new, lost=down):
+        first = {*membership.going_first(self.before, self.plan)} & {*self.voters}
+        absent = {node.name for node in self.plan.absent}
+        was_absent = {node.name for node in self.before.plan.absent} if self.before.plan else set()
+        spare = _spare(len({*self.voters} - was_absent), len(self.voters))
+        for step in quorum.steps(self.voters, new, lost=first, absent=absent):
             if spare > 0 and _spare(step.up, len(step.voters)) <= 0:
                 done = "has joined" if step.action == "joins" else "has left"
                 yield (
@@ -77,7 +147,7 @@ class Restarts:
     def of_endpoint(self) -> Iterator[str]:
         """Clients whose endpoint is one master, or a name that resolves to each of them."""
         then = self.before.plan
-        if then is None or len(self.masters) < 2:
+        if then is None or len(_with(self.before, "master")) < 2 or [*self.no_api()]:
             return
         host = then.endpoint.rpartition(":")[0]
         [*owners] = [node.name for node in then.masters if node.address == host]
@@ -96,14 +166,18 @@ class Restarts:
 
     def api_servers(self) -> str:
         """Why clients of the API notice nothing."""
-        if self.api:
+        if len(self.api) > 1:
             return f"{len(self.api)} API servers restart one at a time, the others answer"
+        if self.api:
+            return "1 API server restarts, the others answer"
         return self._drifted() or "no API server restarts"
 
     def members(self) -> str:
         """Why etcd keeps its quorum."""
-        if self.etcd:
+        if len(self.etcd) > 1:
             return f"{len(self.etcd)} of {len(self.voters)} etcd members restart one at a time"
+        if self.etcd:
+            return f"1 of {len(self.voters)} etcd members restarts"
         return self._drifted() or "no etcd member restarts"
 
     def _drifted(self) -> str:
@@ -114,6 +188,10 @@ class Restarts:
 
 def _with(before: Memory, role: str) -> tuple[str, ...]:
     return tuple(name for name, machine in before.machines.items() if role in machine.roles)
+
+
+def _nodes(stops: Collection[Stop], program: Restart) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.node for one in stops if one.program == program))
 
 
 def _spare(up: int, voters: int) -> int:

@@ -22,7 +22,7 @@ def line(before: Memory | None, plan: Plan, found: Changes) -> str:
     words = [f"settings for up to {size} nodes", f"{count} are listed"]
     if before is not None and was != size:
         words[0] += f" in place of {was}"
-        words += _restarts(Restarts.of(before, plan, found))
+        words += _restarts(Restarts(before, plan, found))
     return "; ".join(words)
 
 

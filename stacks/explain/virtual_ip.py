@@ -27,7 +27,12 @@ def away(before: Memory, plan: Plan) -> Iterator[str]:
 
 
 def ends(then: Plan, plan: Plan) -> Iterator[str]:
-    """It is released, or becomes another one."""
+    """It is released, becomes another one, or is moved by something else from now on."""
+    if then.vip and then.vip == plan.vip and then.holders and not plan.holders:
+        yield (
+            f"keepalived gives up the VIP {then.vip}: nobody answers there until your own failover "
+            "has brought it to one of the machines"
+        )
     if then.vip and not plan.vip:
         yield f"the VIP {then.vip} is released: its clients lose the API"
     elif then.vip != plan.vip and then.vip:
@@ -39,17 +44,28 @@ def moves(before: Memory, then: Plan, plan: Plan) -> Iterator[str]:
     if not then.vip or then.vip != plan.vip:
         return
     was, now, recreated = _standby(then), _standby(plan), {*membership.rebuilt(before, plan)}
-    dead = {node.name for node in plan.away if node.is_given_up}
+    # One that was compromised may run on, and gives it up by the cluster's word.
+    dead = {node.name for node in plan.away if node.state == "lost"}
     going = ((was - now) | (was & recreated)) - dead
     if going and (was & now) - recreated:
         yield f"the VIP {plan.vip} moves, in about a second, if {_listed(going)} has it"
+    yield from _packages(then, plan, (was & now) - recreated, now)
+
+
+def _packages(then: Plan, plan: Plan, stay: set[str], now: set[str]) -> Iterator[str]:
+    """A load balancer hands it over before packages change, a master before it reboots."""
     wanted = plan.spec.os
-    updated = bool(wanted.packages) and wanted.packages != then.spec.os.packages
-    if updated and wanted.reboot != "never" and now:
-        if len(now) == 1:
-            yield f"the VIP {plan.vip} is unavailable while {_listed(now)} reboots"
-        else:
-            yield f"the VIP {plan.vip} moves, in about a second, before its owner reboots"
+    reboots = wanted.reboot != "never"
+    if not wanted.packages or wanted.packages == then.spec.os.packages or not stay:
+        return
+    if not reboots and not plan.load_balancers:
+        return
+    if len(now) == 1:
+        how = "is updated and reboots" if reboots else "is updated"
+        yield f"the VIP {plan.vip} is unavailable while {_listed(now)} {how}"
+    else:
+        when = "its owner reboots" if reboots else "packages of its owner change"
+        yield f"the VIP {plan.vip} moves, in about a second, before {when}"
 
 
 def _listed(names: set[str]) -> str:

@@ -7,7 +7,7 @@ The table is read by whoever reviews a change, so it says what the phases really
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Restart = Literal["etcd", "kube-apiserver"]  # what clients would notice where it is the only one
@@ -26,6 +26,9 @@ _HAPROXY = "HAProxy reloads, open connections stay"
 _KUBELET = "kubelet restarts, pods keep running"
 _API_SERVER = "the apiserver drains and restarts"
 _ETCD = "etcd restarts, after its leadership has moved"
+_ETCD_BESIDE = (
+    "the apiserver beside it drains, etcd restarts after its leadership has moved, then both serve"
+)
 
 # By phase and name of a value, as in desired.py.
 OF_VALUE: Mapping[tuple[str, str], Effect] = {
@@ -151,6 +154,8 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
 
 # A word that is taken out: nobody is asked to update any more.
 OS_LEFT = Effect(what="packages of the operating system", then="left as they are")
+# Of a member: only a reboot ends etcd.
+OS_STAYS_UP = Effect(what="packages of the operating system", then="etcd keeps running")
 # The kubelet's part of kubeadm.yaml restarts no API server.
 KUBELET_PART = Effect(
     what="kubelet settings", then="stored in the cluster; kubelet restarts, pods keep running"
@@ -186,3 +191,23 @@ LOAD_BALANCER_CERTIFICATES = Effect(
     what="certificates", then="read whenever keepalived asks the cluster, nothing restarts"
 )
 CONNECTION = Effect(what="way of login", then="commands run again by it, nothing restarts")
+
+
+def of_value(phase: str, name: str, was: str | None, now: str, *, reboots: bool) -> Effect:
+    """What another value means; `reboots`: os.reboot allows it. Raises KeyError."""
+    if name == "OS_PACKAGES" and not now:
+        return OS_LEFT
+    if (phase, name) == ("etcd-member", "OS_PACKAGES") and not reboots:
+        return OS_STAYS_UP
+    if name == "KUBEADM_CONFIG" and was and _control_plane(was) == _control_plane(now):
+        return KUBELET_PART
+    return OF_VALUE[phase, name]
+
+
+def beside_api_server(effect: Effect) -> Effect:
+    """The same on a master, while others serve: an API server asks the member beside it alone."""
+    return replace(effect, then=_ETCD_BESIDE) if effect.then == _ETCD else effect
+
+
+def _control_plane(kubeadm: str) -> str:
+    return kubeadm.partition("apiVersion: kubelet.config")[0]

@@ -14,6 +14,8 @@ from stacks.cluster.plan import Plan
 from stacks.explain.actions import Wave
 from stacks.explain.report import Report
 from stacks.phases import desired
+from tests.plan import notices
+from tests.plan.noticed import Noticed
 from tests.plan.registration import Change, Run
 from tests.plan.told_places import Place, Places, UnknownResourceError, happens
 
@@ -61,7 +63,7 @@ class Told:
 
     def findings(self) -> list[Finding]:
         found = [*self._uncovered(), *self._unbacked(), *self._disordered(), *self._miscounted()]
-        found += self._gates()
+        found += [*self._gates(), *self._noticed()]
         nothing = [] if self.report.waves or not self.run.changes else self.run.changes[:4]
         return [*found, *(Finding("nothing to do", str(change)) for change in nothing)]
 
@@ -193,6 +195,20 @@ class Told:
             if f"gone {change.name}" in turn and turn[f"gone {change.name}"] < end:
                 text = f"{change} is told too early: whatever goes does so at the end"
                 yield Finding(f"order: {place[0]} goes last", text)
+
+    def _noticed(self) -> Iterator[Finding]:
+        """Who notices something is told, with what causes it; and nobody else."""
+        if self.then is None:
+            return
+        done = Noticed(self.then, self.plan, self.run)
+        said = notices.told(self.report.headline.disruption)
+        for cause in done.causes() - said:
+            yield Finding(f"not told: {cause.kind}", str(cause))
+        for cause in said - done.causes():
+            yield Finding(f"not done: {cause.kind}", str(cause))
+        whys = {one.why_none for one in self.report.headline.disruption} - {""}
+        for why in whys - done.whys():
+            yield Finding("not so", f"none ({why}), where it is one of {sorted(done.whys())}")
 
 
 def _phases(plan: Plan | None) -> dict[str, set[str]]:
