@@ -111,6 +111,11 @@ def check(before: Memory | None, plan: Plan) -> Verdict:
     )
 
 
+def refused(before: Memory, plan: Plan) -> tuple[Refusal, ...]:
+    """What stands in the way from a success of `before` to the plan, for all that it allows."""
+    return tuple(refusals.sift(_refusals(before, plan), plan.spec.allow)[0])
+
+
 def _refusals(before: Memory, plan: Plan) -> list[Refusal]:
     return [
         *_immutable(before, plan),

@@ -9,6 +9,7 @@ from stacks.cluster.names import spoken
 from stacks.cluster.plan import Plan
 from stacks.edits.memory import Memory
 from stacks.explain.actions import NodeChange, Wave
+from stacks.explain.checks import WAVE
 from stacks.releases import versions
 
 
@@ -25,8 +26,9 @@ def waves(before: Memory | None, plan: Plan, changed: Sequence[NodeChange]) -> I
             nodes=tuple(known[name] for name in wave.nodes if name in known),
             lines=tuple(_lines(plan, wave.number, evicted=evicted, is_first=is_first)),
             checked=_checked(plan, wave, is_last=is_last),
-            abort="some workers of this wave old, some new, one in progress perhaps cordoned; the "
-            "next update resumes, and later waves are untouched",
+            abort=_abort(
+                sum(name in known for name in wave.nodes), evicted=evicted, is_last=is_last
+            ),
         )
 
 
@@ -78,7 +80,7 @@ def _lines(plan: Plan, number: int, *, evicted: bool, is_first: bool) -> Iterato
 def _checked(plan: Plan, wave: rollout.NodeWave, *, is_last: bool) -> str:
     wanted = plan.spec.rollout
     may = rollout.budget(plan)
-    text = "every node of it is Ready and has announced what it applied"
+    text = WAVE
     if may:
         text = f"{text}, but for {may} that may fail in all waves together"
         critical = [name for name in wanted.critical if name in wave.nodes]
@@ -86,6 +88,14 @@ def _checked(plan: Plan, wave: rollout.NodeWave, *, is_last: bool) -> str:
     if wanted.pause_s and not is_last:
         text = f"{text}; then a pause of {wanted.pause_s} s"
     return text
+
+
+def _abort(workers: int, *, evicted: bool, is_last: bool) -> str:
+    """What an interruption leaves of so many workers that change."""
+    many = "some workers of this wave old, some new" if workers > 1 else "the worker old or new"
+    cordoned = ", one in progress perhaps cordoned" if workers > 1 else ", and perhaps cordoned"
+    later = "" if is_last else ", and later waves are untouched"
+    return f"{many}{cordoned if evicted else ''}; the next update resumes{later}"
 
 
 def _evicted(before: Memory | None, plan: Plan) -> bool:

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-from stacks.cluster import api_record as cluster_api_record
 from stacks.cluster.plan import Plan
 from stacks.edits import api_record as edit_api_record
 from stacks.edits import membership, snapshots
 from stacks.edits.memory import Memory
-from stacks.explain import cloud, front_doors, keys, places, rollout
+from stacks.explain import checks, cloud, front_doors, interrupted, keys, places, rollout
 from stacks.explain.actions import NodeChange, Wave, only
 from stacks.explain.changes import Changes
-from stacks.explain.parts import ABOUT, MASTER, MEMBER
+from stacks.explain.doing import Doing
+from stacks.explain.parts import ABOUT
 from stacks.networks import registry as networks
 from stacks.order.difference import PARTS, Difference
 from stacks.order.step import Part
@@ -53,7 +53,7 @@ class _Telling:
             title="machines that have left, after the gate",
             order="in parallel",
             nodes=left,
-            checked="no process and no data of kube-ha is left",
+            checked=checks.of_left(self.plan, [node.name for node in left]),
             abort="machines that no longer belong to the cluster; the next update resumes",
         )
         yield _cloud("what leaves the cloud, after the gate", self._of_cloud(gone=True))
@@ -96,23 +96,19 @@ class _Telling:
                 *rollout.asked_again(self.before, self.plan, told, self._gates()),
             )
         about = ABOUT[part]
-        nodes = self._nodes(part, in_turn=about.order == "one by one")
-        checked = about.checked
-        if part == "control plane":
-            checked = _checked(nodes) or checked
-        elif part == "API name":
-            serves = "the load balancer answers" if self.plan.balancer != "none" else checked
-            checked = (
-                f"{serves} before the record leads there; then {cluster_api_record.TTL_S} s, for "
-                "as long resolvers keep the old one"
-            )
+        doing = Doing(
+            before=self.before,
+            plan=self.plan,
+            found=self.found,
+            running=self._running.get(part, []),
+        )
         wave = Wave(
             title=about.title,
             order=about.order,
-            nodes=nodes,
+            nodes=self._nodes(part, in_turn=about.order == "one by one"),
             lines=tuple(self._lines(part)),
-            checked=checked,
-            abort=about.abort,
+            checked=checks.checked(part, doing),
+            abort=interrupted.interrupted(part, doing),
         )
         return (wave,)
 
@@ -212,17 +208,6 @@ def _cloud(title: str, lines: tuple[str, ...]) -> Wave:
         checked="the provider says that it is done",
         abort="some of it done; the next update resumes",
     )
-
-
-def _checked(nodes: Iterable[NodeChange]) -> str:
-    """Of masters and members that change one by one; empty where nothing of theirs restarts."""
-    actions = [(node, action) for node in nodes for action in node.actions]
-    has_member = any(action.phase == "etcd-member" for _, action in actions)
-    has_master = any(
-        action.phase == "master" and (action.restarts or node.kind != "changed")
-        for node, action in actions
-    )
-    return "; ".join(text for text, said in ((MEMBER, has_member), (MASTER, has_master)) if said)
 
 
 def _asked_again(running: Iterable[Difference]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from stacks.cluster.plan import Plan
-from tests.plan.commands import Command, by_name, commands, downloads, expand, members, wanted
+from tests.plan.commands import Command, commands, members
 from tests.plan.noticed_pods import Pods
 from tests.plan.registration import Change, Run
 from tests.plan.stops import Stop, Stops, nodes_of
