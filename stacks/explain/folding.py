@@ -106,7 +106,7 @@ def _follows(last: Wave, wave: Wave) -> bool:
 def _what(wave: Wave) -> object:
     """What waves have in common that are one row."""
     done = frozenset((node.kind, _texts(node)) for node in wave.nodes)
-    return (_NUMBER.sub("wave # of", wave.title), wave.order, wave.lines, done, wave.abort)
+    return (_NUMBER.sub("wave # of", wave.title), wave.order, wave.lines, done)
 
 
 def groups(nodes: Iterable[NodeChange]) -> tuple[Group, ...]:

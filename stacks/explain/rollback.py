@@ -13,7 +13,6 @@ from stacks.explain import rotation
 from stacks.explain.changes import Changes
 from stacks.releases import versions
 
-
 # Refusals of an edit back that a sentence of its own says already.
 _TOLD = ("version", "rotation", "generation", "compromised")
 

@@ -18,7 +18,9 @@ RESTART = (
     "the apiserver drains and restarts, then controller manager and scheduler where their part "
     "differs"
 )
-ETCD = "etcd restarts, after its leadership has moved"
+ETCD = (
+    "the apiserver beside it drains, etcd restarts after its leadership has moved, then both serve"
+)
 FOLLOWS = "phase master runs again, nothing else restarts"
 VANISHED = "is made again where it has vanished"
 AGAIN = "converge.generation: every phase runs again, what is right stays"

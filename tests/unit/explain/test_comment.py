@@ -45,7 +45,7 @@ def test_checks_and_interruptions_are_behind_a_click() -> None:
         "<details>"
     )
     assert "checked: " not in before
-    assert "- checked: every node is Ready" in behind
+    assert "- checked: each worker that joins announces what it has applied" in behind
     assert "- interrupted: fewer workers" in behind
 
 

@@ -38,14 +38,16 @@ MEMBER = "the API can neither read nor write while etcd's only member restarts (
 PAIR = "the API can neither read nor write while one of etcd's two members restarts (master-1, master-2): the other has no quorum"
 DIRECT = "10.92.0.11:6443 does not answer while its API server restarts (master-1)"
 EVICTED = "evicted from master-1 to master-3, worker-1, worker-2, as PodDisruptionBudgets allow, within 300 s a node"
+MASTERS = "evicted from master-1 to master-3, as PodDisruptionBudgets allow, within 300 s a node"
 WORKERS = "evicted from worker-1, worker-2, as PodDisruptionBudgets allow, within 300 s a node"
 
 NOTICED: list[tuple[Config, Config, dict[Audience, tuple[str, ...]]]] = [
     # API servers and members
     (lab(ONE), lab({**ONE, **FLAG}), {"API clients outside": (ALONE,), "API clients inside": (ALONE,)}),
     (lab(ONE), lab({**ONE, **ETCD}), {"API clients outside": (MEMBER,), "API clients inside": (MEMBER,), "etcd": (MEMBER,)}),
-    (lab(TWO), lab({**TWO, **ETCD}), {"API clients outside": (PAIR,), "API clients inside": (PAIR,), "etcd": (PAIR,)}),
-    (lab(), lab(ETCD), {}),
+    (lab(TWO), lab({**TWO, **ETCD}), {"API clients outside": (PAIR, DIRECT), "API clients inside": (PAIR,), "etcd": (PAIR,)}),
+    (lab(), lab(ETCD), {"API clients outside": (DIRECT,)}),  # the API server beside a member drains first
+    (lab(NAMED), lab({**NAMED, **ETCD}), {}),
     (lab(), lab(FLAG), {"API clients outside": (DIRECT,)}),
     (lab(NAMED), lab({**NAMED, **FLAG}), {}),
     (lab(VIP), lab({**VIP, **FLAG}), {}),
@@ -128,7 +130,7 @@ NOTICED: list[tuple[Config, Config, dict[Audience, tuple[str, ...]]]] = [
     ),
     # pods
     (lab({**NAMED, "cluster.kubernetes": "1.35.4"}), lab(NAMED), {"pods": (EVICTED,)}),
-    (lab({"cluster.kubernetes": "1.35.4", **NAMED}), lab({**NAMED, "rollout.drain.when": "never"}), {}),
+    (lab({"cluster.kubernetes": "1.35.4", **NAMED}), lab({**NAMED, "rollout.drain.when": "never"}), {"pods": (MASTERS,)}),
     (lab(NAMED), lab({**NAMED, **JUNE}), {"pods": (EVICTED,)}),
     (lab({**NAMED, **JUNE}), lab(NAMED), {}),
     (lab(), lab({"loadBalancing.maxConnections": 5000}), {}),
@@ -203,7 +205,8 @@ def test_all_workload_ends_where_no_worker_remains() -> None:
     ("edit", "audience", "why"),
     [
         (FLAG, "API clients inside", "3 API servers restart one at a time, the others answer"),
-        (ETCD, "API clients inside", "no API server restarts"),
+        (ETCD, "API clients inside", "3 API servers restart one at a time, the others answer"),
+        ({"kubelet.maxPods": 60}, "API clients inside", "no API server restarts"),
         (ETCD, "etcd", "3 of 3 etcd members restart one at a time"),
         (FLAG, "etcd", "no etcd member restarts"),
         (FLAG, "pods", "no pod is evicted"),

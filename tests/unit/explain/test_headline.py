@@ -122,7 +122,7 @@ WAYS: list[tuple[dict[str, object], dict[str, object], str]] = [
     ({}, {"cluster.etcd": "3.6.15"}, BACK),
     ({"cluster.kubernetes": "1.35.4"}, {}, "Kubernetes until master-1 has finished: from then on the older minor version is refused"),
     ({"cluster.etcd": "3.5.35"}, {}, "etcd until all members run the new minor version: from then on the older is refused"),
-    ({}, {"pools.worker.count": 1}, "worker-2 until out of the cluster: from then on only as a new node"),
+    ({}, {"pools.worker.count": 1}, "worker-2 until out of the cluster: from then on only as a new node, and what is on it is lost after the gate"),
     ({}, states(worker_1="lost"), "worker-1 only with a raised generation, as a new machine"),
     ({}, {"nodes": {"worker-1": {"generation": 2}}}, "worker-1 until out of the cluster: the data of the old machine is lost"),
     ({}, {"pki.rotation.etcd": {"generation": 2, "step": "trust"}}, "no way back from step `trust` of the etcd CA: go on to `issue`"),
