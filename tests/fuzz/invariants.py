@@ -180,7 +180,16 @@ def of_accepted_edit(before: Memory, after: Plan) -> Report:
     said = report.report(before, after, verdict)
     _in_turn(said)
     _words(before.plan, after, said)
+    _way_back(before, after, said)
     return said
+
+
+def _way_back(before: Memory, after: Plan, said: Report) -> None:
+    """Where the edit back would be refused, what is told first says so."""
+    applied = memory.read(memory.of(after, before))
+    assert before.plan is not None
+    if transition.refused(applied, before.plan):
+        assert said.headline.no_way_back
 
 
 def _staying(before: Sequence[Node], after: Sequence[Node]) -> set[str]:
