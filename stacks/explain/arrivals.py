@@ -104,7 +104,7 @@ def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
             )
             out = Action(phase="first", text=_out(roles))
             if "loadbalancer" in roles:
-                out = front_doors.told_to_go(plan.vip)
+                out = front_doors.given_up_first(plan.vip if plan.holders else "")
             gone = (Action(phase="machine", text=release),) * _had_machine(before, name)
             actions = (out, *gone)
             yield NodeChange(name=name, kind="leaving", roles=roles, actions=actions)

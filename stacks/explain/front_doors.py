@@ -76,6 +76,12 @@ def told_to_go(vip: str) -> Action:
     return Action(phase="vip-holders", text=text)
 
 
+def given_up_first(vip: str) -> Action:
+    """A dead load balancer, before anything else; empty: nobody holds a VIP by keepalived."""
+    text = f", and gives up the VIP {vip} where it runs on" if vip else ""
+    return Action(phase="first", text=f"is not listed any more{text}")
+
+
 def rests(vip: str, *, now: bool) -> Action:
     """A load balancer whose maintenance begins or ends."""
     if now:
