@@ -123,7 +123,7 @@ def of_left(plan: Plan, names: Collection[str]) -> str:
 
 
 def _of_record(doing: Doing, said: str) -> str:
-    """The record waits for whoever it leads to; then as long as others may remember it."""
+    """The record waits for whoever it points to; then as long as others may remember it."""
     first = said or "every master serves before the record leads there"
     return f"{first}; then {api_record.TTL_S} s, for as long resolvers keep the old one"
 
