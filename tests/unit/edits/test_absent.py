@@ -58,6 +58,8 @@ ALLOWED = [
     (absent("worker-1"), {}),
     (absent("worker-1"), {**absent("worker-1"), "pki.rotation.etcd": {"generation": 2, "step": "trust"}}),
     ({"cluster.kubernetes": "1.35.4", **absent("worker-1")}, absent("worker-1")),
+    (absent("master-3"), {**absent("master-3"), "os/packages": "june", "os/reboot": "never"}),  # etcd keeps running
+    ({**absent("master-3"), "os/packages": "june"}, absent("master-3")),
 ]  # fmt: skip
 REFUSED = [
     ({}, absent("master-1", "master-2"), "2 are needed"),
@@ -68,6 +70,7 @@ REFUSED = [
     (absent("worker-2"), {"pools.worker.count": 1}, "lost"),
     ({}, {"nodes/worker-1": {"state": "absent", "generation": 2}}, "recreated"),
     (absent("master-3"), {**absent("master-3"), "etcd.snapshotCount": 20000}, "restarts etcd on master-1"),
+    (absent("master-3"), {**absent("master-3"), "os/packages": "june"}, "restarts etcd on master-1"),
     ({"cluster.kubernetes": "1.35.4"}, absent("master-3"), "minor version while master-3"),
     ({}, {**absent("worker-1"), "pki.rotation.kubernetes": {"generation": 2, "step": "trust"}}, "miss this step"),
     ({}, {**absent("master-1"), "pki.rotation.etcd": {"generation": 2, "step": "trust"}}, "miss this step"),
