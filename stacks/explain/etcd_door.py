@@ -1,4 +1,4 @@
-"""Programs that HAProxy of a node connects to etcd, in words: whose way ends, and who is refused."""
+"""Programs that HAProxy of a node connects to etcd: whose way ends, and who is refused."""
 
 from __future__ import annotations
 
