@@ -6,20 +6,33 @@ import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import ClassVar
 
 import yaml
+from yaml.emitter import ScalarAnalysis
 
 # Kubernetes reads YAML with a Go parser that takes more words for numbers and booleans than
 # PyYAML does (1e3, 0o17, y, N): whatever is not plainly a word is quoted.
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./()-]*(?: [A-Za-z0-9_./()-]+)*")
+_SHORT = 40  # characters, of a key or a word
 _NOT_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 
 class _Dumper(yaml.SafeDumper):
     """Not the C one: it writes some texts differently, and not every PyYAML has it."""
 
+    _analyses: ClassVar[dict[str, ScalarAnalysis]] = {}
+
     def ignore_aliases(self, data: object) -> bool:
         return True
+
+    def analyze_scalar(self, scalar: str) -> ScalarAnalysis:
+        """Of each text once: it is read character by character, and most are keys that recur."""
+        if len(scalar) > _SHORT:
+            return super().analyze_scalar(scalar)
+        if scalar not in self._analyses:
+            self._analyses[scalar] = super().analyze_scalar(scalar)
+        return self._analyses[scalar]
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: FBT001,FBT002 - PyYAML's signature
         return super().increase_indent(flow, indentless)

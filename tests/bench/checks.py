@@ -30,7 +30,7 @@ from tests.e2e.harness.stack import Stack
 from tests.e2e.harness.waiting import wait_for
 
 NAME = "test-bench-checks"  # a lab of tests: tests.run free removes what a killed run leaves
-SUBNET = "10.93.117.0/24"
+SUBNET = "10.93.144.0/24"
 MASTERS = 3
 CHECKER = "worker-1"
 FOLDER = "/run/checks"

@@ -187,7 +187,7 @@ def words(before: dict[str, object], after: dict[str, object]) -> str:
 def test_words_name_what_restarts() -> None:
     path = "pki.rotation.etcd"
     trust = words(lab(), said(path, 2, "trust"))
-    assert "CA of etcd: etcd restarts" in trust
+    assert "CA of etcd: the apiserver beside it drains, etcd restarts" in trust
     assert "CAs and keys: the apiserver drains and restarts" in trust
     assert "new certificates" not in trust
     issue = words(said(path, 2, "trust"), said(path, 2, "issue"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.bench.checks import FIRST_PORT, sized, text_of
 from tests.e2e.harness import config
 
-WANTED = config.lab("test-bench-checks", "10.93.117.0/24", masters=3, workers=1)
+WANTED = config.lab("test-bench-checks", "10.93.144.0/24", masters=3, workers=1)
 
 
 def test_each_node_has_its_part_of_the_text_and_a_port_of_its_own() -> None:
