@@ -29,13 +29,12 @@ class Machines(Protocol):
         """The machine of a node; `after` has to be done before it is made or used."""
 
 
-# The module of each, which makes them by `of`.
+# The module of each beside the clouds, which makes or finds them by `of`.
 MODULES = {
     "lab": "components.machines.lab",
     "adopt": "components.machines.adopted",
-    "gcp": "components.machines.gcp.machines",
-    "aws": "components.machines.aws.machines",
 }
+_CLOUD = "components.machines.cloud"  # of all clouds: what they have is data of stacks/providers
 
 
 def of(plan: Plan, opts: ResourceOptions | None = None) -> Machines:
@@ -43,8 +42,9 @@ def of(plan: Plan, opts: ResourceOptions | None = None) -> Machines:
 
     Raises RunError where the SDK of a cloud is not installed.
     """
+    module = importlib.import_module(MODULES.get(plan.spec.machines.provider, _CLOUD))
     try:
-        module = importlib.import_module(MODULES[plan.spec.machines.provider])
+        made: Machines = module.of(plan, opts)
     except ModuleNotFoundError as error:
         sdk = (error.name or "").replace("_", "-")
         if not sdk.startswith("pulumi-"):
@@ -53,5 +53,4 @@ def of(plan: Plan, opts: ResourceOptions | None = None) -> Machines:
             f"provider {plan.spec.machines.provider} needs the package {sdk}, which is not "
             "installed; nothing was touched\n  do: pip install -r requirements.txt"
         ) from None
-    made: Machines = module.of(plan, opts)
     return made

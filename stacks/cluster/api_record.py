@@ -66,6 +66,14 @@ def mark(plan: Plan) -> str:
     return digests.digest(name(plan.spec), said.model_dump_json() if said else "", words(plan))
 
 
+def checked(said: DnsZoneSpec, zone: str, *, domain: str, private: bool) -> str:
+    """The zone, which is there: its ID or name. Raises ValueError where another one is meant."""
+    trouble = mismatch(said, domain=domain, private=private)
+    if trouble:
+        raise ValueError(trouble)
+    return zone
+
+
 def mismatch(said: DnsZoneSpec, *, domain: str, private: bool) -> str:
     """What is wrong with the zone that the provider has under its id; empty: nothing."""
     found = domain.rstrip(".").lower()

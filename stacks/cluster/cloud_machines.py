@@ -26,7 +26,7 @@ class Hardware:
 
 def provider_id(plan: Plan, node: Node, instance: str) -> str:
     """What Kubernetes knows a machine of the cloud by; `instance`: what the cloud calls it."""
-    return _cloud(plan).machine_id(plan.spec, node.zone, instance)
+    return provider(plan).machine_id(plan.spec, node.zone, instance)
 
 
 def of_plan(plan: Plan) -> CloudSpec:
@@ -37,7 +37,8 @@ def of_plan(plan: Plan) -> CloudSpec:
     return found
 
 
-def _cloud(plan: Plan) -> Cloud:
+def provider(plan: Plan) -> Cloud:
+    """The cloud. Raises ValueError where machines are made in none."""
     found = registry.cloud(plan.spec)
     if found is None:
         raise _no_cloud(plan)
@@ -48,25 +49,19 @@ def _no_cloud(plan: Plan) -> ValueError:
     return ValueError(f"provider {plan.spec.machines.provider} is not a cloud")
 
 
-def region(plan: Plan) -> str:
-    """The one that everything is made in."""
-    found = _cloud(plan).said(plan.spec)
-    return found.region if found else ""
-
-
 def bastion_address(plan: Plan) -> str | None:
     """Inner address of the bastion; None: the provider's choice."""
-    return _cloud(plan).bastion_address(plan.spec, tunnel=of_plan(plan).access == "tunnel")
+    return provider(plan).bastion_address(plan.spec, tunnel=of_plan(plan).access == "tunnel")
 
 
 def bastion_type(plan: Plan) -> str:
     """Machine type of the bastion."""
-    return _cloud(plan).bastion_type(plan.spec)
+    return provider(plan).bastion_type(plan.spec)
 
 
 def bastion_arch(plan: Plan) -> Arch:
     """Its processor architecture."""
-    return "arm64" if _cloud(plan).ARM.fullmatch(bastion_type(plan)) else "amd64"
+    return "arm64" if provider(plan).ARM.fullmatch(bastion_type(plan)) else "amd64"
 
 
 def bastion_mark(plan: Plan) -> str | None:
@@ -77,7 +72,7 @@ def bastion_mark(plan: Plan) -> str | None:
 def hardware(plan: Plan, node: Node) -> Hardware:
     """What the machine of a node is made of, when it is made."""
     cloud, pool = of_plan(plan), plan.spec.pools[node.pool]
-    said = _cloud(plan).said(plan.spec)
+    said = provider(plan).said(plan.spec)
     return Hardware(
         type=clouds.machine_type(plan.spec, pool),
         disk_gib=pool.disk_gib or cloud.disk_gib,
@@ -86,16 +81,3 @@ def hardware(plan: Plan, node: Node) -> Hardware:
         pod_routes=cloud.pod_routes,
         others=said.machines if said else (),
     )
-
-
-def tags(plan: Plan, name: str, *, owned: bool = False) -> dict[str, str]:
-    """Tags of a resource on AWS, whose name is one of them.
-
-    `owned`: a cloud controller manager takes it for the cluster's, where one is waited for; by the
-    tag of its own machine it knows which cluster that is (cloud-provider-aws, tags.go).
-    """
-    cluster = plan.spec.cluster.name
-    own = {f"kubernetes.io/cluster/{cluster}": "owned"}
-    is_seen = owned and clouds.has_controller(plan.spec)
-    said = of_plan(plan).labels
-    return {"Name": name, "kube-ha-cluster": cluster, **(own if is_seen else {}), **said}

@@ -1,37 +1,88 @@
-"""What a plan has in a cloud, as plain data: by name, its kind and what it is made of.
-
-Not what the provider is sent: enough to see, without an engine, what comes, changes and goes.
-"""
+"""What a plan has in a cloud: asked of the cloud, which is told what it has to know of the plan."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
-from stacks.cluster import api_record, cloud_machines, firewall
-from stacks.cluster.plan import Plan
+from stacks.cluster import api_record, cloud_machines, clouds, firewall
+from stacks.cluster.plan import Node, Plan
 from stacks.providers import registry
-from stacks.providers.site import Kind, Machine, Site
+from stacks.providers.cloud import bastion_name
+from stacks.providers.resources import Resource, Resources
+from stacks.providers.site import Bastion, Machine, Record, Site
 
 
-def of_plan(plan: Plan, nodes: Iterable[str]) -> dict[str, tuple[Kind, object]]:
-    """Of the plan, and of these of its nodes. Empty where machines are made in no cloud."""
-    cloud, names = registry.cloud(plan.spec), set(nodes)
-    if cloud is None:
+def of_plan(plan: Plan) -> Resources:
+    """All of it. Raises ValueError where machines are made in no cloud."""
+    return cloud_machines.provider(plan).resources(_site(plan))
+
+
+def told(plan: Plan, nodes: Iterable[str]) -> dict[str, Resource]:
+    """By name, what is around all machines, and what these nodes have for themselves.
+
+    Without the record of the API's name, which is told in words of its own.
+    """
+    if registry.cloud(plan.spec) is None:
         return {}
-    site = Site(
+    found, names = of_plan(plan), set(nodes)
+    own = (one for name, has in found.machines.items() if name in names for one in has.resources)
+    around = (one for one in found.around if isinstance(one, Resource))
+    return {one.name: one for one in (*around, *own)}
+
+
+def _site(plan: Plan) -> Site:
+    kept = (node for node in plan.away if node.state == "decommissioned")
+    return Site(
         spec=plan.spec,
-        balancer=plan.balancer,
-        machines=tuple(
-            Machine(
-                name=node.name,
-                groups=firewall.groups(node.roles),
-                etcd_disk_gib=cloud_machines.hardware(plan, node).etcd_disk_gib,
-            )
-            for node in plan.nodes
-            if node.name in names
-        ),
-        zones_of_masters=tuple(sorted({node.zone for node in plan.masters if node.zone})),
+        zones=clouds.zones(plan.spec),
+        machines=tuple(_machine(plan, node) for node in (*plan.nodes, *kept)),
+        masters=tuple(node.name for node in plan.masters),
+        bastion=_bastion(plan),
         rules=firewall.rules(plan),
-        dns_zone=api_record.zone(plan.spec),
+        balancer=plan.balancer,
+        balancer_addresses=clouds.balancer_addresses(plan.spec),
+        api_addresses=api_record.known(plan),
+        record=_record(plan),
     )
-    return {name: (kind, made_of) for name, kind, made_of in cloud.resources(site)}
+
+
+def _machine(plan: Plan, node: Node) -> Machine:
+    made_of = cloud_machines.hardware(plan, node)
+    return Machine(
+        name=node.name,
+        groups=firewall.groups(node.roles),
+        zone=node.zone or "",
+        address=node.address,
+        arch=node.arch,
+        type=made_of.type,
+        disk_gib=made_of.disk_gib,
+        etcd_disk_gib=made_of.etcd_disk_gib,
+        generation=node.generation,
+    )
+
+
+def _bastion(plan: Plan) -> Bastion | None:
+    cloud = cloud_machines.of_plan(plan)
+    if cloud.access == "public":
+        return None
+    return Bastion(
+        name=bastion_name(cloud),
+        zone=clouds.zones(plan.spec)[0],
+        address=cloud_machines.bastion_address(plan),
+        arch=cloud_machines.bastion_arch(plan),
+        type=cloud_machines.bastion_type(plan),
+        mark=cloud_machines.bastion_mark(plan),
+    )
+
+
+def _record(plan: Plan) -> Record | None:
+    said = api_record.zone(plan.spec)
+    if said is None:
+        return None
+    return Record(
+        name=api_record.name(plan.spec),
+        ttl_s=api_record.TTL_S,
+        zone=said,
+        checked=partial(api_record.checked, said),
+    )

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from stacks.checks.refusals import Refusal
-from stacks.cluster import cloud_machines, clouds
+from stacks.cluster import cloud_machines, cloud_resources, clouds
+from stacks.cluster.cloud_differences import Differences
 from stacks.cluster.plan import Node, Plan
 from stacks.config.problems import Problem
 from stacks.edits.membership import listed
@@ -81,17 +82,18 @@ def _elsewhere(then: Plan, plan: Plan) -> Iterator[Refusal]:
 
 
 def _balancer_replaced(then: Plan, plan: Plan) -> Iterator[Refusal]:
-    cloud, kind = registry.cloud(plan.spec), plan.balancer
-    if cloud is None or kind != then.balancer:
+    kind = plan.balancer
+    if kind != then.balancer:
         return
-    was, now = (cloud.balancer_stands(one.spec, kind) for one in (then, plan))
-    gone = [zone for zone in was if was[zone] != now.get(zone)]
-    if gone:
-        where = clouds.path(plan.spec)
+    both = Differences(cloud_resources.told(then, ()), cloud_resources.told(plan, ()))
+    changed = [name for name in both.changed() if both.now[name].kind == "load balancer"]
+    if any(both.of(name).is_replaced for name in changed):
+        where, zones = clouds.path(plan.spec), clouds.zones(plan.spec)
+        gone = [zone for zone in clouds.zones(then.spec) if zone not in zones]
         text = (
             f"the {kind} load balancer would be deleted and made again, for it cannot leave "
-            f"{', '.join(gone)}; clients that go by it miss the API for some minutes, nodes do "
-            "not; leave a pool there, or two updates: "
+            f"{', '.join(gone) or 'its subnets'}; clients that go by it miss the API for some "
+            "minutes, nodes do not; leave a pool there, or two updates: "
         )
         way = f"{where}.apiLoadBalancer: none, then {kind} again with this edit"
         yield Refusal("balancer-replaced", kind, f"{where}.subnets", text + way)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from ipaddress import IPv4Network
 
 from stacks.config.clouds import CloudSpec
@@ -11,7 +11,8 @@ from stacks.config.fields import Role
 from stacks.config.machines import MachinesSpec
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
-from stacks.providers.site import Balancer, Group
+from stacks.providers.resources import Value
+from stacks.providers.site import Balancer, Group, Site
 
 USER = "ops"  # made by cloud-init; may sudo
 DATA = "/var/lib/kube-ha"  # where the disk of machines with etcd is mounted
@@ -110,3 +111,13 @@ def short_name(cluster: str, what: str, *, limit: int) -> str:
 def zone_name(cluster: str, domain: str) -> str:
     """Name of a DNS zone at Google, of at most 63 characters: one of its own for each domain."""
     return short_name(cluster, f"zone-{hashlib.sha256(domain.encode()).hexdigest()[:6]}", limit=63)
+
+
+def leads(site: Site, balancer: Value, addresses: Mapping[str, Value]) -> tuple[Value, ...]:
+    """Where the API's name leads, whether the stack makes its record or not.
+
+    `balancer`: address of an external load balancer, `addresses`: by which machines are reached.
+    """
+    if balancer is not None:
+        return (balancer,)
+    return site.api_addresses or tuple(addresses[name] for name in site.masters)

@@ -1,7 +1,7 @@
 """What is asked of whoever has the machines. Each is one module, listed in registry.py.
 
-A provider sees what the config says, never the plan of a cluster: most answers are data. What it
-registers with the engine is made in components/machines.
+A provider sees what the config says, never the plan of a cluster: most answers are data. A cloud's
+resources are, too; components/machines/cloud.py registers them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from stacks.config.problems import Problem
 from stacks.config.runtime import MirrorSpec
 from stacks.config.spec import Spec
 from stacks.providers.places import Place
-from stacks.providers.site import Balancer, Part, Site
+from stacks.providers.resources import Resources
+from stacks.providers.site import Balancer, Site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,11 +137,8 @@ class Cloud(Provider, Protocol):
     def is_dns_zone(self, text: str) -> bool:
         """Whether a zone that is there can be called so."""
 
-    def balancer_stands(self, spec: Spec, kind: Balancer) -> Mapping[str, object]:
-        """Where a load balancer is, by zone: one that goes, or differs, replaces it."""
-
-    def resources(self, site: Site) -> Iterable[Part]:
-        """What there is of a cluster: not what the cloud is sent, but what comes and goes."""
+    def resources(self, site: Site) -> Resources:
+        """What there is of a cluster, as it is registered and told."""
 
     def way(self, spec: Spec, bastion: str) -> Way | None:
         """How a tunnel points to the bastion of that name."""

@@ -1,4 +1,4 @@
-"""The providers that there are. What each registers: components/machines/registry.py."""
+"""The providers that there are. What registers the resources of each: components/machines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What a cloud is told of a cluster, to name its resources as plain data."""
+"""What a cloud is told of a cluster, to name its resources."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,8 +13,6 @@ Balancer = Literal["none", "internal", "external"]
 Group = Literal[  # of machines
     "machine", "control", "etcd", "master", "node", "loadbalancer", "bastion"
 ]
-Kind = Literal["network", "firewall", "load balancer", "account", "bastion", "machines", "DNS zone"]
-Part = tuple[str, Kind, object]  # name behind the cluster's, kind, what it is made of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +33,13 @@ class Machine:
 
     name: str
     groups: tuple[Group, ...]
-    etcd_disk_gib: int | None = None  # None: it has no disk for etcd
+    zone: str
+    address: str
+    arch: str
+    type: str
+    disk_gib: int
+    etcd_disk_gib: int | None  # None: it has no disk for etcd
+    generation: int = 1  # another one is another machine
 
     @property
     def is_etcd(self) -> bool:
@@ -46,23 +51,52 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bastion:
+    """The machine that people and CI systems come by."""
+
+    name: str
+    zone: str
+    address: str | None  # inner one; None: the cloud's choice
+    arch: str
+    type: str
+    mark: str | None  # another one replaces it: nothing on it is kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """The name of the API in a DNS, which the stack makes."""
+
+    name: str
+    ttl_s: int
+    zone: DnsZoneSpec
+    # The zone that is there, by its `domain` and whether it is `private`. Raises ValueError where
+    # that is not the one that is meant.
+    checked: Callable[..., str]
+
+    @property
+    def made_zone(self) -> str:
+        """Name of the zone that is made for it: another domain has another one."""
+        return f"zone-{self.zone.domain.replace('.', '-')}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """A cluster and its machines, as far as a cloud has to do with them."""
 
     spec: Spec
-    balancer: Balancer
-    machines: tuple[Machine, ...]
-    zones_of_masters: tuple[str, ...]  # sorted
+    zones: tuple[str, ...]  # that machines may be made in, sorted
+    machines: tuple[Machine, ...]  # also those that are decommissioned, and kept
+    masters: tuple[str, ...]  # of them those that serve the API, in rollout order
+    bastion: Bastion | None  # None: machines have public addresses
     rules: tuple[Rule, ...]
-    dns_zone: DnsZoneSpec | None  # of the record that the stack makes
+    balancer: Balancer
+    balancer_addresses: tuple[str, ...]  # kept for an internal one
+    api_addresses: tuple[str, ...] | None  # that its name points to; None: the cloud alone knows
+    record: Record | None  # None: the stack makes none
 
-
-def dns_zone(site: Site, where: object) -> list[Part]:
-    """A zone that is made for the record; `where`: what sees it."""
-    said = site.dns_zone
-    if said is None or said.id:
-        return []
-    return [(f"zone-{said.domain.replace('.', '-')}", "DNS zone", where)]
+    @property
+    def cluster(self) -> str:
+        return self.spec.cluster.name
 
 
 def word(cidr: str) -> str:

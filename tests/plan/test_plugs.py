@@ -7,7 +7,6 @@ from typing import Literal
 import pytest
 from pydantic import create_model
 
-from components import machines
 from stacks.cluster import artifacts, cloud_resources, firewall
 from stacks.config import parse
 from stacks.config.machines import MachinesSpec
@@ -48,9 +47,8 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     spec = create_model("Spec", __base__=Spec, machines=(section, ...))
     monkeypatch.setattr(parse, "Spec", spec)
-    # ... and one in each registry.
+    # ... and one in the registry.
     monkeypatch.setitem(providers.CLOUDS, "toy", toy_provider)
-    monkeypatch.setitem(machines.MODULES, "toy", "tests.plan.toy_provider")
 
 
 @pytest.fixture
@@ -124,8 +122,7 @@ def test_another_provider_is_explained_and_registered(
     text = terminal.as_text(report.report(None, plan, transition.check(None, plan)), verbose=True)
     assert "load balancer: 1 resource is made (api-internal)" in text
     parts = {
-        name: ("cloud", f"{kind} made")
-        for name, (kind, _) in cloud_resources.of_plan(plan, ()).items()
+        name: ("cloud", f"{one.kind} made") for name, one in cloud_resources.told(plan, ()).items()
     }
     monkeypatch.setattr(told_places, "_OF_CLUSTER", {**told_places._OF_CLUSTER, **parts})
     assert told(stacks, Pair("toy", None, CONFIG)).findings() == []

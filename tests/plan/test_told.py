@@ -9,8 +9,10 @@ import pytest
 
 from tests.plan.settled import Stacks
 from tests.plan.told_pairs import Pair, drawn, told
-from tests.unit.configs import adopted, aws, gcp, lab
+from tests.unit.configs import adopted, aws, behind_tunnel, gcp, lab
 
+NAMED = {"cluster.endpoint": "api.example.com"}
+ZONE = {"frontDoors": {"dns": "managed", "zone": {"domain": "example.com", "private": True}}}
 CLOUDS = {
     "a policy": (aws(), aws({"machines.aws.policies": ["arn:aws:iam::aws:policy/AdministratorAccess"]})),
     "AWS, labels": (aws(), aws({"machines.aws.labels": {"team": "a"}})),
@@ -19,7 +21,21 @@ CLOUDS = {
     "AWS, NAT by zone": (aws({"machines.aws.natGateways": "one"}), aws()),
     "AWS, no protection": (aws(), aws({"machines.aws.deletionProtection": False})),
     "AWS, another balancer": (aws(), aws({"machines.aws.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"})),
+    "AWS, another bastion": (aws(), aws({"machines.aws.bastionMachineType": "t3.small", "machines.aws.labels": {"team": "a"}})),
+    "AWS, another image of the bastion": (aws(), aws({"machines.aws.bastionImage": "ami-0123456789abcdef0"})),
+    "AWS, from a bastion to a tunnel": (aws({"machines.aws.apiFrom": ["203.0.113.0/24"]}), aws({**behind_tunnel("aws"), "machines.aws.apiFrom": ["203.0.113.0/24"]})),
+    "AWS, a cloud controller": (aws(), aws({"machines.aws.cloudController": "external"})),
+    "AWS, public machines, labels": (aws({"machines.aws.access": "public"}), aws({"machines.aws.access": "public", "machines.aws.labels": {"team": "a"}})),
+    "AWS, disks": (aws(), aws({"machines.aws.etcdDiskGib": 30, "machines.aws.etcdDiskType": "io2", "machines.aws.diskType": "io2"})),
+    "AWS, a zone of its own": (aws(NAMED), aws({**NAMED, **ZONE})),
     "open node ports": (gcp(), gcp({"machines.gcp.nodePortsFrom": ["0.0.0.0/0"]})),
+    "Google, labels and roles": (gcp(), gcp({"machines.gcp.labels": {"team": "a"}, "machines.gcp.serviceAccountRoles": ["roles/compute.viewer"]})),
+    "Google, another bastion": (gcp(), gcp({"machines.gcp.bastionMachineType": "e2-small"})),
+    "Google, from a bastion to a tunnel": (gcp({"machines.gcp.apiFrom": ["203.0.113.0/24"]}), gcp({**behind_tunnel("gcp"), "machines.gcp.apiFrom": ["203.0.113.0/24"]})),
+    "Google, public machines, labels": (gcp({"machines.gcp.access": "public"}), gcp({"machines.gcp.access": "public", "machines.gcp.labels": {"team": "a"}})),
+    "Google, disks": (gcp(), gcp({"machines.gcp.etcdDiskGib": 30, "machines.gcp.diskType": "pd-ssd"})),
+    "Google, a zone of its own": (gcp(NAMED), gcp({**NAMED, **ZONE})),
+    "Google, another balancer": (gcp(), gcp({"machines.gcp.apiLoadBalancer": "external", **NAMED})),
     "Google, no balancer": (gcp(), gcp({"machines.gcp.apiLoadBalancer": "none"})),
 }  # fmt: skip
 CALICO = {"network.plugin": "calico", "network.backend": "bgp"}

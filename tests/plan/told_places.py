@@ -98,7 +98,7 @@ _OF_CLOUD = (
     (r"aws:ec2/eip:", r"-nat-[^-]+-\d?\w+-address|-nat-.*-address", "network"),
     (r"aws:ec2/eip:", r"-(bastion|tunnel)-address", "bastion"),
     (r"aws:ec2/eip:", r"-api-.*-address", "load balancer"),
-    (r"aws:ec2/eip:", r"-machine-address", "machines"),
+    (r"aws:ec2/eip:", r"-address", "machines"),
     (r"gcp:compute/address:", r"-(bastion|tunnel)-address", "bastion"),
     (r"gcp:compute/address:", r"-api-external-address", "load balancer"),
     (r"gcp:compute/address:", r"-address", "machines"),

@@ -1,4 +1,4 @@
-"""A fifth provider, all of it: its section, what stacks/ asks of it, and what it registers.
+"""A fifth provider, all of it: its section, what stacks/ asks of it, and its resources.
 
 A cloud whose machines are commands of this computer: no other resource type has to be known to the recording engine.
 """
@@ -9,15 +9,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from ipaddress import IPv4Network
 
-from pulumi import ComponentResource, Input, Resource, ResourceOptions
-from pulumi_command import local
 from pydantic import Field
 
-from components.machines.api_door import ApiDoor
-from components.machines.cloud import Keys
-from components.ssh.commands import Machine
-from stacks.cluster import cloud_resources
-from stacks.cluster.plan import Node, Plan
 from stacks.config.addresses import nth
 from stacks.config.clouds import CloudSpec
 from stacks.config.fields import Cidr, Region, Role
@@ -27,7 +20,8 @@ from stacks.providers import cloud
 from stacks.providers import places as pools
 from stacks.providers.places import Place
 from stacks.providers.provider import OwnNetwork, Said, Way
-from stacks.providers.site import Balancer, Part, Site, dns_zone
+from stacks.providers.resources import Kind, OfMachine, Options, Resource, Resources
+from stacks.providers.site import Balancer, Machine, Site
 
 NAME = "toy"
 MADE = True
@@ -132,10 +126,6 @@ def unfit(type_: str, _roles: Collection[Role]) -> str:
     return "is too small" if type_ == "box-1" else ""
 
 
-def balancer_stands(_spec: Spec, _kind: Balancer) -> Mapping[str, object]:
-    return {}
-
-
 def warnings(_spec: Spec, _places: Sequence[Place]) -> Sequence[Problem]:
     return ()
 
@@ -144,63 +134,34 @@ def is_dns_zone(text: str) -> bool:
     return text == "toys"
 
 
-def resources(site: Site) -> Iterator[Part]:
-    for rule in site.rules:
-        yield f"{rule.name}-let-in", "firewall", rule
-    if site.balancer != "none":
-        yield f"api-{site.balancer}", "load balancer", ()
-    for machine in site.machines:
-        yield f"{machine.name}-machine", "machines", machine.groups
-    yield from dns_zone(site, ())
+def resources(site: Site) -> Resources:
+    doors = [_made(f"{rule.name}-let-in", "firewall") for rule in site.rules]
+    balancer = [_made("api-internal", "load balancer")] if site.balancer == "internal" else []
+    waits = tuple(one.name for one in doors)
+    return Resources(
+        around=(*doors, *balancer),
+        machines={one.name: _machine(one, waits) for one in site.machines},
+        bastion="192.0.2.1",
+        balancer=site.balancer_addresses[0] if balancer else None,
+    )
+
+
+def _machine(machine: Machine, waits: tuple[str, ...]) -> OfMachine:
+    own = _made(f"{machine.name}-machine", "machines", after=waits)
+    return OfMachine(
+        resources=(own,), machine=own.name, ready=own.name, address=machine.address, id=own.name
+    )
+
+
+def _made(name: str, kind: Kind, after: tuple[str, ...] = ()) -> Resource:
+    """A command."""
+    return Resource(name, kind, "command.local.Command", Options(after=after)).of(
+        create=f"toy make {name}",
+        delete=f"toy delete {name}",
+        logging="none",
+        add_previous_output_in_env=False,
+    )
 
 
 def way(_spec: Spec, _bastion: str) -> Way | None:
     return None
-
-
-class Toy(ComponentResource):
-    """One command a resource."""
-
-    def __init__(self, plan: Plan, opts: ResourceOptions | None) -> None:
-        name = plan.spec.cluster.name
-        super().__init__("kube-ha:index:Toy", f"{name}-machines", None, opts)
-        self._name, self._plan = name, plan
-        self._keys = Keys(self._name, self)
-        self._through = self._keys.jump(plan, "192.0.2.1")
-        self._ground = [self._made(part, after=[]) for part in cloud_resources.of_plan(plan, ())]
-        self.register_outputs({})
-
-    @property
-    def api_address(self) -> Input[str] | None:
-        addresses = balancer_addresses(self._plan.spec)
-        return addresses[0] if self._plan.balancer == "internal" else None
-
-    def api_door(self) -> ApiDoor | None:
-        return None
-
-    def machine(self, node: Node, after: Resource | None) -> Machine:
-        made = self._made(
-            f"{node.name}-machine", after=[*self._ground, *([after] if after else [])]
-        )
-        return self._keys.machine(
-            node,
-            address=node.address,
-            through=self._through,
-            exists=made,
-            instance=made,
-            provider_id=None,
-        )
-
-    def _made(self, part: str, *, after: Sequence[Resource]) -> local.Command:
-        return local.Command(
-            f"{self._name}-{part}",
-            create=f"toy make {part}",
-            delete=f"toy delete {part}",
-            logging=local.Logging.NONE,
-            add_previous_output_in_env=False,
-            opts=ResourceOptions(parent=self, depends_on=list(after)),
-        )
-
-
-def of(plan: Plan, opts: ResourceOptions | None = None) -> Toy:
-    return Toy(plan, opts)

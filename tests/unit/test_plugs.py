@@ -64,7 +64,7 @@ def _name(node: ast.expr) -> str:
 
 
 def may(file: str) -> bool:
-    own = (f"components/machines/{name}" for name in providers.all_())
+    own = (f"components/machines/{name}" for name in providers.OTHERS)
     return file.startswith((*PLUGS, *own)) or file in LINES | COLUMNS
 
 
@@ -93,7 +93,7 @@ def test_a_branch_is_seen(text: str) -> None:
 def test_every_word_of_the_config_has_its_modules() -> None:
     kinds = MachinesSpec.model_json_schema()["properties"]["provider"]["enum"]
     assert [*providers.all_()] == kinds
-    assert [*machines.MODULES] == kinds
+    assert [*machines.MODULES] == [*providers.OTHERS]
     assert [*networks.NETWORKS] == NetworkSpec.model_json_schema()["properties"]["plugin"]["enum"]
     assert {name: plug.NAME for name, plug in providers.all_().items()} == {
         name: name for name in kinds

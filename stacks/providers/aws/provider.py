@@ -12,7 +12,7 @@ from stacks.config.spec import Spec
 from stacks.providers import cloud
 from stacks.providers import places as pools
 from stacks.providers.aws import bastions, checks, quotas
-from stacks.providers.aws import resources as told
+from stacks.providers.aws import resources as made
 from stacks.providers.places import Place
 from stacks.providers.provider import OwnNetwork, Said, Way
 from stacks.providers.site import Balancer
@@ -44,7 +44,7 @@ _TUNNEL_OFFSET = 4
 
 problems = checks.problems
 unfit = checks.unfit
-resources = told.resources
+resources = made.resources
 warnings = quotas.warnings
 
 
@@ -141,17 +141,6 @@ def inner_domain(spec: Spec) -> str:
 def machine_id(_spec: Spec, zone: str | None, instance: str) -> str:
     """As instances.go of cloud-provider-aws writes it; `instance`: its ID."""
     return f"aws:///{zone}/{instance}"
-
-
-def balancer_stands(spec: Spec, kind: Balancer) -> Mapping[str, object]:
-    """AWS adds a subnet to one, and takes none from it."""
-    found = spec.machines.aws
-    if found is None or kind == "none":
-        return {}
-    named = {zone: found.subnets[zone] for zone in cloud.zones(spec, found.subnets)}
-    if kind == "external":
-        return {zone: (one.public_id, one.public_cidr) for zone, one in named.items()}
-    return {zone: (one.id, one.cidr) for zone, one in named.items()}
 
 
 def is_dns_zone(text: str) -> bool:

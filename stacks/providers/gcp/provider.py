@@ -13,7 +13,7 @@ from stacks.config.spec import Spec
 from stacks.providers import cloud
 from stacks.providers import places as pools
 from stacks.providers.gcp import checks, disks
-from stacks.providers.gcp import resources as told
+from stacks.providers.gcp import resources as made
 from stacks.providers.places import Place
 from stacks.providers.provider import OwnNetwork, Said, Way
 from stacks.providers.site import Balancer
@@ -53,7 +53,7 @@ _BASTION_TYPE = "e2-micro"
 
 problems = checks.problems
 unfit = checks.unfit
-resources = told.resources
+resources = made.resources
 
 
 def said(spec: Spec) -> Said | None:
@@ -142,11 +142,6 @@ def machine_id(spec: Spec, zone: str | None, instance: str) -> str:
     """As gce.go of cloud-provider-gcp writes it; `instance`: its name."""
     found = spec.machines.gcp
     return f"gce://{found.project if found else ''}/{zone}/{instance}"
-
-
-def balancer_stands(_spec: Spec, _kind: Balancer) -> Mapping[str, object]:
-    """In no zone: its groups of masters come and go."""
-    return {}
 
 
 def warnings(_spec: Spec, _places: Sequence[Place]) -> Sequence[Problem]:

@@ -1,70 +1,64 @@
-"""What there is of a cluster on Google Cloud, as plain data: by name, what it is made of.
-
-Not what Google is sent: enough to see, without an engine, what comes, changes and goes.
-"""
+"""All resources of a cluster on Google Cloud: network and doors first, then the machines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stacks.config.clouds import GcpSpec
-from stacks.providers import cloud
-from stacks.providers.site import Machine, Part, Site, dns_zone
+from stacks.providers.cloud import leads, role_name, short_name
+from stacks.providers.gcp import balancer, dns, machines
+from stacks.providers.gcp.network import firewall, network
+from stacks.providers.gcp.scope import Scope
+from stacks.providers.resources import Ref, Resource, Resources, Text
+from stacks.providers.site import Site
 
 
-def resources(site: Site) -> Iterator[Part]:
-    """Everything around the machines of a cluster, then they."""
+def resources(site: Site) -> Resources:
+    """Of the cluster and of each of its machines."""
     said = site.spec.machines.gcp
-    if said is not None:
-        yield from _around(site, said)
-        for machine in site.machines:
-            yield from _machine(site, said, machine)
+    if said is None:
+        raise ValueError("machines.gcp is missing")
+    scope, net = Scope(site, said), tuple(network(Scope(site, said)))
+    doors = tuple(firewall(scope, rule) for rule in site.rules)
+    # Machines reach nothing outside without it.
+    ways = tuple(one.name for one in net if one.type == "gcp.compute.RouterNat")
+    ground = (*ways, *(one.name for one in doors))
+    bastion = tuple(machines.bastion(scope, site.bastion, ground)) if site.bastion else ()
+    ground += tuple(one.name for one in bastion[-1:])
+    made = {one.name: machines.machine(scope, one, ground) for one in site.machines}
+    outside = Ref("api-external-address", "address") if site.balancer == "external" else None
+    at = leads(site, outside, {name: one.address for name, one in made.items()})
+    type_ = "gcp.Provider"
+    return Resources(
+        around=(
+            Resource("gcp", "account", type_).of(project=said.project, region=said.region),
+            *net,
+            *doors,
+            *_account(scope),
+            *bastion,
+            *balancer.balancer(scope),
+            *dns.zone(scope),
+        ),
+        machines=made,
+        bastion=Ref("bastion-address", "address") if said.access == "bastion" else None,
+        balancer=None if site.balancer == "none" else at[0],
+        balancer_parts=balancer.parts(scope),
+        record=dns.record(scope, at),
+        record_values=at,
+    )
 
 
-def _around(site: Site, said: GcpSpec) -> Iterator[Part]:
-    network, subnet = said.network or "made", said.subnetwork or ("made", said.cidr)
-    labels = tuple(said.labels.items())
-    yield "gcp", "account", ()
-    if said.network is None:
-        yield "network", "network", ()
-    if said.subnetwork is None:
-        yield "subnet", "network", (network, said.cidr)
-        if said.access != "public":
-            yield "router", "network", network
-            yield "nat", "network", ()
-    for rule in site.rules:
-        yield f"{rule.name}-let-in", "firewall", (rule, network)
-    yield "account", "account", ()
-    for role in said.service_account_roles:
-        yield f"account-{cloud.role_name(role)}", "account", role
-    if said.access != "public":
-        name = cloud.bastion_name(said)
-        yield name, "bastion", (said.bastion_machine_type, labels)
-        if said.access != "tunnel":
-            yield f"{name}-address", "bastion", labels
-    if site.balancer != "none":
-        yield from _balancer(site, (network, subnet), labels)
-    yield from dns_zone(site, (network, labels))
+def _account(scope: Scope) -> Iterator[Resource]:
+    """An account of their own: the project's default one may do nearly everything."""
+    cluster = scope.site.cluster
+    yield Resource("account", "account", "gcp.serviceaccount.Account").of(
+        account_id=short_name(cluster, "nodes", limit=30),
+        display_name=f"Machines of cluster {cluster}",
+    )
+    for role in scope.said.service_account_roles:
+        yield Resource(f"account-{role_name(role)}", "account", "gcp.projects.IAMMember").of(
+            project=scope.said.project, role=role, member=Text((Ref("account", "email"),), _member)
+        )
 
 
-def _balancer(site: Site, where: tuple[object, object], labels: object) -> Iterator[Part]:
-    kind, zones = site.balancer, site.zones_of_masters
-    for zone in zones:
-        yield f"masters-{zone}", "load balancer", where[0]
-    yield f"api-{kind}-check", "load balancer", ()
-    yield f"api-{kind}-service", "load balancer", zones
-    yield f"api-{kind}", "load balancer", (labels, where if kind == "internal" else ())
-    if kind == "external":
-        yield "api-external-address", "load balancer", labels
-
-
-def _machine(site: Site, said: GcpSpec, machine: Machine) -> Iterator[Part]:
-    labels, name = tuple(said.labels.items()), machine.name
-    protected = machine.is_etcd and said.deletion_protection
-    yield f"{name}-machine", "machines", (labels, protected, machine.groups)
-    if machine.is_etcd:
-        yield f"{name}-etcd-disk", "machines", (machine.etcd_disk_gib, labels)
-    if said.access == "public":
-        yield f"{name}-address", "machines", labels
-    if machine.is_master and site.balancer != "none":
-        yield f"{name}-balanced", "load balancer", ()
+def _member(email: str) -> str:
+    return f"serviceAccount:{email}"
