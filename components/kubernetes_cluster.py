@@ -7,9 +7,10 @@ KubernetesCluster for each.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pulumi
@@ -17,6 +18,7 @@ from pulumi import ComponentResource, Input, Output, Resource, ResourceOptions, 
 
 from components import last_applied, machines, outputs
 from components.cluster import Cluster, ClusterArgs
+from components.last_applied import Last
 from components.pki.authority import Pki
 from components.protection import Protection
 from components.ssh import reach
@@ -56,17 +58,21 @@ class Built:
 
 
 def prepared(
-    given: StackFile, *, where: str, memory: str = last_applied.OUTPUT, has_lab: bool = False
+    given: StackFile,
+    *,
+    where: str,
+    memory: Callable[[], Last] = last_applied.read,
+    has_lab: bool = False,
 ) -> Prepared:
     """What a config makes of what the stack remembers, and of which machines answer.
 
-    `where` names the config in errors; `memory` is the output of the stack that remembers;
-    `has_lab`: the program is that of the checkout, which has the lab's scripts. Raises RunError
-    with all problems at once; nothing has been registered then, so nothing is touched.
+    `where` names the config in errors; `memory` reads what is remembered; `has_lab`: the program is
+    that of the checkout, which has the lab's scripts. Raises RunError with all problems at once,
+    when nothing of the cluster has been registered, so nothing is touched.
     """
     try:
         spec = load(given.config, misread=given.problems)
-        last = last_applied.read(memory)
+        last = memory()
         before = transition.remembered(last.memory)
         plan = planned(spec, before)
         verdict = transition.check(before, plan)
@@ -145,7 +151,7 @@ class KubernetesCluster(ComponentResource):
     ) -> None:
         secret_key = {} if backup_secret_key is None else {SECRET: {"secure": ""}}
         given = stack_file.of_program({**config, **secret_key}, Path())
-        wanted = prepared(given, where=name, memory=f"{name}Applied")
+        wanted = prepared(given, where=name, memory=partial(last_applied.read, f"{name}Applied"))
         super().__init__("kube-ha:index:KubernetesCluster", name, None, opts)
         tell(wanted, given)
         secret = None if backup_secret_key is None else Output.secret(backup_secret_key)

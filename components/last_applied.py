@@ -6,10 +6,14 @@ Read before anything is registered, stored only by the next success.
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pulumi
+from google.protobuf import struct_pb2
+from pulumi.runtime import rpc, settings
+from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.sync_await import _sync_await
 
 OUTPUT = "applied"
@@ -27,8 +31,7 @@ class Last:
 
 def read(output: str = OUTPUT) -> Last:
     """What this stack gave out the last time; its memory is the output of that name."""
-    name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
-    reference = pulumi.StackReference(name)
+    reference = pulumi.StackReference(_own_name())
     # Beside a memory of another name the outputs are those of somebody else's program.
     text, ways = _value(reference, output), _value(reference, SSH) if output == OUTPUT else None
     memory: dict[str, object] | None = json.loads(text) if isinstance(text, str) else None
@@ -41,6 +44,50 @@ def read(output: str = OUTPUT) -> Last:
             if not way.get("bastion")
         },
     )
+
+
+def of_component(component: pulumi.ComponentResource, name: str) -> Last:
+    """What a component of a provider gave out the last time, as its own output `applied`.
+
+    A provider's process gives no outputs to the stack, so the state itself is asked. The engine has
+    none to show before a stack's first update, and ends when it is asked then: a stamp that keeps
+    its first value tells whether the component was in a state before. Raises RunError where it was
+    there under another name.
+    """
+    new = uuid.uuid4().hex[:12]
+    own = pulumi.ResourceOptions(parent=component, ignore_changes=["input"])
+    stamp = pulumi.Stash(f"{name}-first-seen", input=new, opts=own)
+    if _sync_await(stamp.output.future()) == new:
+        return Last(None)
+    resources = _state()
+    urn = str(_sync_await(component.urn.future()))
+    if urn not in resources:
+        raise pulumi.RunError(
+            f"{name}: the state has this component under another name or parent, so what it last "
+            "applied is not known. Give it back the name and the parent that it had."
+        )
+    outputs = rpc.deserialize_properties(resources[urn].struct_value["outputs"])
+    text = rpc.unwrap_rpc_secret(outputs.get(OUTPUT))
+    return Last(json.loads(text) if isinstance(text, str) else None)
+
+
+def _state() -> Mapping[str, struct_pb2.Value]:
+    """Type and outputs, secrets too, of every resource that the state of this stack has, by URN.
+
+    By the monitor itself: the SDK would make objects of the whole state, for the sake of one text.
+    """
+    request = resource_pb2.ResourceInvokeRequest(tok="pulumi:pulumi:readStackResourceOutputs")
+    request.args["stackName"] = _own_name()
+    monitor = settings.get_monitor()
+    if monitor is None:
+        raise pulumi.RunError("what was last applied can be read only where the engine runs this")
+    given = getattr(monitor.Invoke(request), "return")
+    found: Mapping[str, struct_pb2.Value] = given.fields["outputs"].struct_value.fields
+    return found
+
+
+def _own_name() -> str:
+    return f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
 
 
 def _value(reference: pulumi.StackReference, output: str) -> object:

@@ -1,8 +1,8 @@
 """The stand-in for pulumi-language-python: starts Python programs for the engine.
 
 It reads the project's `virtualenv` option, tells which plugins the installed packages need, and
-runs the program with the SDK's own runner script. What it leaves out: making packages and programs,
-and plugins written in Python.
+runs the program with the SDK's own runner script. Plugins written in Python run as programs of their
+own. What it leaves out: making packages and programs, and policy packs.
 """
 
 # ruff: noqa: N802 - methods have the names the protocol gives them.
@@ -24,6 +24,7 @@ from types import FrameType
 import grpc
 from google.protobuf import empty_pb2, struct_pb2
 
+from toolchain import plugin_program
 from toolchain.protocol import language_pb2, language_pb2_grpc, plugin_pb2
 
 VERSION = "3.250.0"
@@ -32,6 +33,9 @@ _ALREADY_REPORTED = 32
 """Exit code of the runner script for an error that it has shown to the user itself."""
 
 _PARENT_POLL_S = 0.5
+
+_CALLS_AT_ONCE = 32
+"""Every plugin is one call for as long as it lives."""
 
 Context = grpc.ServicerContext
 
@@ -42,6 +46,8 @@ class Python:
 
     executable: Path
     virtualenv: Path | None
+    file: str = "Pulumi.yaml"
+    """Which file has the option."""
 
     @classmethod
     def of(cls, info: language_pb2.ProgramInfo) -> Python:
@@ -52,12 +58,19 @@ class Python:
         folder = Path(info.root_directory) / wanted
         return cls(folder / "bin" / "python", folder)
 
+    @classmethod
+    def of_plugin(cls, info: language_pb2.ProgramInfo) -> Python:
+        """From PulumiPlugin.yaml: plugins always have an environment, `venv` where none is named."""
+        wanted = _option(info.options, "virtualenv") or "venv"
+        folder = Path(info.root_directory) / wanted
+        return cls(folder / "bin" / "python", folder, "PulumiPlugin.yaml")
+
     def problem(self) -> str | None:
         """Why programs cannot be run by it, if so."""
         if self.virtualenv is None or self.executable.is_file():
             return None
         return (
-            f'The "virtualenv" option in Pulumi.yaml names {self.virtualenv}, and there is none. '
+            f'The "virtualenv" option in {self.file} names {self.virtualenv}, and there is none. '
             f"Run make setup, or make it by hand: python3 -m venv {self.virtualenv} && "
             f"{self.executable} -m pip install -r requirements.txt"
         )
@@ -135,6 +148,28 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             return language_pb2.RunResponse(error=f"Program exited with non-zero exit code: {code}")
         return language_pb2.RunResponse()
 
+    def RunPlugin(
+        self, request: language_pb2.RunPluginRequest, context: Context
+    ) -> Iterator[language_pb2.RunPluginResponse]:
+        if request.kind == "analyzer":
+            text = "the stand-in for the language host runs no policy packs; use an official one"
+            context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
+        python = Python.of_plugin(request.info)
+        if problem := python.problem():
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, problem)
+        program = subprocess.Popen(
+            plugin_program.words(python.executable, request),
+            cwd=request.pwd or None,
+            env=plugin_program.environment(python.environment(), request.env),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self.running.add(program)
+        # The engine ends a plugin by ending this call.
+        context.add_callback(program.terminate)
+        yield from plugin_program.handed_on(program)
+        self.running.discard(program)
+
     def _words(self, request: language_pb2.RunRequest) -> list[str]:
         info = request.info
         named = {
@@ -175,7 +210,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def InstallDependencies(
         self, request: language_pb2.InstallDependenciesRequest, context: Context
     ) -> Iterator[language_pb2.InstallDependenciesResponse]:
-        python = Python.of(request.info)
+        python = Python.of_plugin(request.info) if request.is_plugin else Python.of(request.info)
         if python.virtualenv is not None and not python.executable.is_file():
             subprocess.run([sys.executable, "-m", "venv", str(python.virtualenv)], check=True)
         words = [str(python.executable), "-m", "pip", "install", "-r", "requirements.txt"]
@@ -218,7 +253,7 @@ def main(arguments: list[str]) -> None:
         )
         raise SystemExit(message)
     host = LanguageHost(known.runner, rest[-1])
-    server = grpc.server(ThreadPoolExecutor(max_workers=8))
+    server = grpc.server(ThreadPoolExecutor(max_workers=_CALLS_AT_ONCE))
     language_pb2_grpc.add_LanguageRuntimeServicer_to_server(host, server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
