@@ -140,6 +140,7 @@ check: python ## lint, types, imports between rooms, workflows; changes nothing
 
 test: setup ## fast tiers, the core stories on the lab, and of the others those that nothing has run for longest; LANES at a time
 	@bash lab/host.sh install tests
+	@$(PY) -m toolchain.yaml_host
 	@$(PY) -m tests.run core $(if $(LANES),--lanes $(LANES))
 
 fuzz: setup ## planning with random configs and edits, N (10000) of each; TOLD (200) are compared with what is registered

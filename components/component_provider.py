@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
-import pulumi
 from pulumi import ComponentResource, Input, Output, ResourceOptions, RunError
 from pulumi.errors import InputPropertiesError
 from pulumi.output import Inputs

@@ -66,7 +66,7 @@ def of_component(component: pulumi.ComponentResource, name: str) -> Last:
             f"{name}: the state has this component under another name or parent, so what it last "
             "applied is not known. Give it back the name and the parent that it had."
         )
-    outputs = rpc.deserialize_properties(resources[urn].struct_value["outputs"])
+    outputs = rpc.deserialize_properties(resources[urn].struct_value.fields["outputs"].struct_value)
     text = rpc.unwrap_rpc_secret(outputs.get(OUTPUT))
     return Last(json.loads(text) if isinstance(text, str) else None)
 

@@ -116,8 +116,8 @@ def _build(version: str, target: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         made = Path(folder) / "made"
         made.mkdir()
-        _go(["build", *_flags(version), "-o", str(made / "pulumi"), _PACKAGE], environment)
-        sdk = Path(_go(["list", "-m", "-f", "{{.Dir}}", _SDK], environment).strip())
+        go(_MODULE, ["build", *_flags(version), "-o", str(made / "pulumi"), _PACKAGE], environment)
+        sdk = Path(go(_MODULE, ["list", "-m", "-f", "{{.Dir}}", _SDK], environment).strip())
         for script in _SCRIPTS:
             shutil.copy(sdk / script, made)
             (made / Path(script).name).chmod(0o755)
@@ -126,16 +126,16 @@ def _build(version: str, target: Path) -> Path:
     return target
 
 
-def _go(words: list[str], environment: dict[str, str]) -> str:
-    """Run the Go command in the engine's module. Raises BuildError with what it printed last."""
+def go(module: Path, words: list[str], environment: dict[str, str]) -> str:
+    """Run the Go command in the folder of a module; BuildError has what it printed last."""
     done = subprocess.run(
-        ["go", *words], cwd=_MODULE, env=environment, capture_output=True, text=True, check=False
+        ["go", *words], cwd=module, env=environment, capture_output=True, text=True, check=False
     )
     if done.returncode:
         message = (
-            f"go {words[0]} of the engine failed in {_MODULE}:\n{done.stderr[-4000:]}\n"
+            f"go {words[0]} failed in {module}:\n{done.stderr[-4000:]}\n"
             "If modules could not be fetched, check the network and GOPROXY; "
-            "then run make setup again."
+            "then run the same again."
         )
         raise BuildError(message)
     return done.stdout

@@ -1,8 +1,9 @@
 """The stand-in for pulumi-language-python: starts Python programs for the engine.
 
 It reads the project's `virtualenv` option, tells which plugins the installed packages need, and
-runs the program with the SDK's own runner script. Plugins written in Python run as programs of their
-own. What it leaves out: making packages and programs, and policy packs.
+runs the program with the SDK's own runner script. A plugin written in Python is run as a program of
+its own. What it leaves out: making packages and programs, plugins without a __main__.py, and policy
+packs.
 """
 
 # ruff: noqa: N802 - methods have the names the protocol gives them.
@@ -60,7 +61,7 @@ class Python:
 
     @classmethod
     def of_plugin(cls, info: language_pb2.ProgramInfo) -> Python:
-        """From PulumiPlugin.yaml: plugins always have an environment, `venv` where none is named."""
+        """From PulumiPlugin.yaml: plugins have an environment, `venv` where none is named."""
         wanted = _option(info.options, "virtualenv") or "venv"
         folder = Path(info.root_directory) / wanted
         return cls(folder / "bin" / "python", folder, "PulumiPlugin.yaml")
@@ -151,11 +152,8 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def RunPlugin(
         self, request: language_pb2.RunPluginRequest, context: Context
     ) -> Iterator[language_pb2.RunPluginResponse]:
-        if request.kind == "analyzer":
-            text = "the stand-in for the language host runs no policy packs; use an official one"
-            context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
         python = Python.of_plugin(request.info)
-        if problem := python.problem():
+        if problem := plugin_program.problem(request) or python.problem():
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, problem)
         program = subprocess.Popen(
             plugin_program.words(python.executable, request),

@@ -1,4 +1,4 @@
-"""A plugin that is a program of a language: run for the engine, its output handed on as it comes."""
+"""A plugin that is a Python program: run for the engine, its output handed on as it comes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,15 @@ from typing import IO
 from toolchain.protocol import language_pb2
 
 _BLOCK = 1 << 16
+
+
+def problem(request: language_pb2.RunPluginRequest) -> str | None:
+    """Why this host does not run it, if so."""
+    if request.kind == "analyzer":
+        return "the stand-in of the lab runs no policy packs; an official language host does"
+    if not (Path(request.info.program_directory) / "__main__.py").is_file():
+        return f"{request.info.program_directory} has no __main__.py, which is what would be run"
+    return None
 
 
 def words(python: Path, request: language_pb2.RunPluginRequest) -> list[str]:

@@ -9,7 +9,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,16 +49,19 @@ class Obeying:
             "hostKey": " ".join(public.split()[:2]),
         }
 
-    async def listen(self) -> None:
-        """From here on all answer."""
+    async def serve(self, ready: threading.Event, end: asyncio.Event) -> None:
+        """All answer from `ready` on until `end`."""
         user = asyncssh.generate_private_key("ssh-ed25519")
         user.write_private_key(self.key)
         user.write_public_key(self.folder / "key.pub")
         (self.folder / "home").mkdir()
-        for name in self.names:
-            self._host_keys[name] = asyncssh.generate_private_key("ssh-ed25519")
-            server = await self._server(name)
-            self._ports[name] = server.get_port()
+        async with AsyncExitStack() as servers:
+            for name in self.names:
+                self._host_keys[name] = asyncssh.generate_private_key("ssh-ed25519")
+                server = await servers.enter_async_context(await self._server(name))
+                self._ports[name] = server.get_port()
+            ready.set()
+            await end.wait()
 
     async def _server(self, name: str) -> asyncssh.SSHAcceptor:
         async def session(process: asyncssh.SSHServerProcess[str]) -> None:
@@ -88,24 +91,18 @@ class _Home(asyncssh.SFTPServer):
 @contextmanager
 def obeying(folder: Path, *names: str) -> Iterator[Obeying]:
     """Machines of these names, in a thread of this process until the end."""
-    made, loop, ready = Obeying(folder, names), asyncio.new_event_loop(), threading.Event()
-
-    async def serve() -> None:
-        await made.listen()
-        ready.set()
+    made, ready = Obeying(folder, names), threading.Event()
+    loop, end = asyncio.new_event_loop(), asyncio.Event()
 
     def run() -> None:
-        asyncio.set_event_loop(loop)
-        task = loop.create_task(serve())
-        loop.run_forever()
-        task.result()
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(made.serve(ready, end))
 
     thread = threading.Thread(target=run)
     thread.start()
     try:
-        assert ready.wait(_START_S)
+        assert ready.wait(_START_S), "machines that obey were not made"
         yield made
     finally:
-        loop.call_soon_threadsafe(loop.stop)
+        loop.call_soon_threadsafe(end.set)
         thread.join()
-        loop.close()

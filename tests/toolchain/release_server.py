@@ -69,6 +69,7 @@ def serving(folder: Path) -> Iterator[Server]:
         "pulumi-language-python-exec": "# runner\n",
         "pulumi-resource-pulumi-python": "# dynamic\n",
         "pulumi-language-nodejs": "# not for us\n",
+        "pulumi-language-yaml": "# for tests\n",
     }
     made.offer(releases.engine(_VERSION), programs, folder="pulumi/")
     for name, version in PLUGINS.items():

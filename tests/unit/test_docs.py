@@ -201,6 +201,9 @@ def test_configs_that_a_page_shows_are_taken(name: str) -> None:
     known: dict[str, object] = lab(BASE)
     for block in _YAML.findall((ROOT / name).read_text()):
         if "kube-ha:" in block:
-            shown = yaml.safe_load(block.replace("...", "x"))["config"]
-            known |= {key.removeprefix("kube-ha:"): value for key, value in shown.items()}
+            shown = yaml.safe_load(block.replace("...", "x"))
+            # A program in YAML, in place of a stack file: sections are the properties of a resource.
+            made = [one["properties"] for one in shown.get("resources", {}).values()]
+            config = made[0] if made else shown["config"]
+            known |= {key.removeprefix("kube-ha:"): value for key, value in config.items()}
             load(known, read_keys=False)

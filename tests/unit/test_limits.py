@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 FILE, FUNCTION, COLUMNS = 350, 45, 120
-ROOMS = ("artifacts", "ci", "components", "lab", "operations", "stacks", "toolchain")
+ROOMS = ("artifacts", "ci", "components", "lab", "operations", "provider", "stacks", "toolchain")
 # User data of machines in clouds: another byte would change every one of them.
 WIDE = {"components/machines/cloud_init.sh"}
 
