@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from toolchain import distribution, releases, unpack
+from toolchain import distribution, releases, sbom, unpack
 from toolchain.install import CLOUDS, PLUGINS, alone, used_clouds
 from toolchain.progress import say
 
@@ -41,7 +41,7 @@ def pack(cache: Path, clouds: Sequence[str]) -> Path:
     archives = _plugins(kept, {**usual, **named}, clouds)
     fits = asdict(unpack.Fits.here())
     parts = [engine.name, *(path.name for path in archives)]
-    key = hashlib.sha256(repr((fits, parts)).encode()).hexdigest()[:16]
+    key = hashlib.sha256(repr((fits, parts, sbom.NAME)).encode()).hexdigest()[:16]
     target = cache / "tool" / key
     if not (target / unpack.LIST).exists():
         say("tool", f"packing {', '.join(parts)} and the wheels of this Python")
@@ -51,6 +51,7 @@ def pack(cache: Path, clouds: Sequence[str]) -> Path:
         for archive in archives:
             shutil.copy(archive, work / "engine")
         _wheels(work / "wheels")
+        (work / sbom.NAME).write_text(sbom.document(work), encoding="utf-8")
         listed = {"fits": fits, "files": unpack.sums(work)}
         (work / unpack.LIST).write_text(json.dumps(listed, indent=2) + "\n", encoding="utf-8")
         work.rename(target)

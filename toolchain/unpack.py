@@ -9,6 +9,7 @@ it needs nothing but Python. `toolchain.pack` makes that folder:
     tool/manifest.json   what the rest is for, and SHA-256 of every file of it
     tool/engine/         as in the cache: a folder of the engine's programs, archives of plugins
     tool/wheels/         the packages that `make engine` installs
+    tool/sbom.cdx.json   the bill of materials of these
 
     KUBE_HA_CACHE        cache, default ~/.cache/kube-ha
 """

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft7Validator
-from referencing import Registry, Resource
 
 from artifacts import sbom
 from artifacts.lock import ARCHITECTURES, HERE, Lock, licenses, read
 from artifacts.sbom import Sums
+from tests.cyclonedx import validator
 
 SET = read(None, "amd64")
 
@@ -24,23 +21,6 @@ def sums(lock: Lock) -> Sums:
         images={image.ref: f"sha256:{number:064x}" for number, image in enumerate(lock.images)},
         origin={artefact.name: "built" for artefact in lock.artefacts},
     )
-
-
-def validator() -> Draft7Validator:
-    """Of the schema as the specification publishes it."""
-    folder = resources.files("cyclonedx.schema._res")
-    files = {
-        name: json.loads(folder.joinpath(name).read_text())
-        for name in ("spdx.SNAPSHOT.schema.json", "jsf-0.82.SNAPSHOT.schema.json")
-    }
-    whole = json.loads(folder.joinpath("bom-1.6.SNAPSHOT.schema.json").read_text())
-    base = str(whole["$id"]).rpartition("/")[0]
-    registry: Registry[bool | Mapping[str, object]] = Registry().with_resources(
-        (where, Resource.from_contents(schema))
-        for name, schema in files.items()
-        for where in (name, f"{base}/{name}")
-    )
-    return Draft7Validator(whole, registry=registry)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

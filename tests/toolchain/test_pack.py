@@ -139,6 +139,15 @@ def test_a_computer_without_a_network_gets_the_tool_that_was_packed(
     assert again.returncode == 0, "what was taken once is asked for again: " + again.stdout
 
 
+def test_what_is_packed_is_in_its_bill_of_materials(carried: Path) -> None:
+    found = json.loads((carried / "tool/sbom.cdx.json").read_text())
+    listed = {one["name"]: one["version"] for one in found["components"]}
+    engine = (ROOT / ".pulumi.version").read_text().strip()
+    plugins = {"pulumi-command plugin": "1.2.1", "pulumi-tls plugin": "5.6.2"}
+    assert listed == {"pulumi": engine, **plugins, "tiny": "1.0"}
+    assert "sbom.cdx.json" in json.loads((carried / "tool/manifest.json").read_text())["files"]
+
+
 def test_without_a_bundle_the_same_computer_is_told_what_it_lacks(inside: Checkout) -> None:
     """Else the test above would pass with a network that leaks in."""
     assert inside.run("make", "engine", KUBE_HA_RELEASES_URL=NOBODY).returncode != 0
