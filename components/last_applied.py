@@ -1,6 +1,6 @@
 """What the stack remembers of its last success.
 
-Read before anything is registered, stored only by the next success.
+Read before anything of a cluster is registered, stored only by the next success.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def of_component(component: pulumi.ComponentResource, name: str) -> Last:
     new = uuid.uuid4().hex[:12]
     own = pulumi.ResourceOptions(parent=component, ignore_changes=["input"])
     stamp = pulumi.Stash(f"{name}-first-seen", input=new, opts=own)
-    if _sync_await(stamp.output.future()) == new:
+    # Unknown where an update of a few targets leaves it out, and no state has it.
+    if _sync_await(stamp.output.future()) in (new, None):
         return Last(None)
     resources = _state()
     urn = str(_sync_await(component.urn.future()))

@@ -87,6 +87,7 @@ def _licences(told: Message) -> Component:
         return {"licenses": [{"expression": str(expression)}]}
     classified = [str(text) for text in told.get_all("Classifier", [])]
     names = {text.rpartition(" :: ")[2] for text in classified if text.startswith(_LICENCE)}
+    names.discard("OSI Approved")  # by itself it names none
     short = str(told["License"] or "").strip()
     if not names and short and "\n" not in short:
         names = {short}

@@ -40,6 +40,7 @@ class Host:
 
     stub: language_pb2_grpc.LanguageRuntimeStub
     folder: Path
+    process: subprocess.Popen[str]
 
     def write(self, program: str) -> None:
         (self.folder / "__main__.py").write_text(program)
@@ -70,7 +71,8 @@ def host(tmp_path: Path) -> Iterator[Host]:
         assert process.stdout is not None
         (tmp_path / "plugin").mkdir()
         with grpc.insecure_channel(f"127.0.0.1:{process.stdout.readline().strip()}") as channel:
-            yield Host(language_pb2_grpc.LanguageRuntimeStub(channel), tmp_path / "plugin")
+            stub = language_pb2_grpc.LanguageRuntimeStub(channel)
+            yield Host(stub, tmp_path / "plugin", process)
         process.terminate()
 
 
@@ -85,19 +87,24 @@ def test_what_a_plugin_prints_comes_as_it_comes_and_its_exit_code_last(host: Hos
     assert told[-1].exitcode == 3
 
 
-def test_a_plugin_ends_with_the_call_that_runs_it(host: Host) -> None:
+@pytest.mark.parametrize("end", ["call", "host"])
+def test_a_plugin_ends_with_the_call_that_runs_it_and_with_the_host(host: Host, end: str) -> None:
     host.write("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)\n")
     call = host.run()
     pid = int(next(iter(call)).stdout)
-    assert Path(f"/proc/{pid}").exists()
-    call.cancel()
-    end = time.monotonic() + LIMIT_S
-    while Path(f"/proc/{pid}").exists() and "Z" not in _state(pid):
-        assert time.monotonic() < end
+    assert _state(pid) != "Z"
+    if end == "call":
+        call.cancel()
+    else:
+        host.process.terminate()
+    limit = time.monotonic() + LIMIT_S
+    while _state(pid) != "Z":
+        assert time.monotonic() < limit, "the plugin runs on"
         time.sleep(0.05)
 
 
 def _state(pid: int) -> str:
+    """As the kernel tells it; Z: it has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:

@@ -15,7 +15,7 @@ from toolchain import sbom
 PLUGIN = "pulumi-resource-tls-v5.6.2-linux-amd64.tar.gz"
 WHEELS = {
     "One_Name": "License-Expression: MIT OR Apache-2.0\n",
-    "two": "License: BSD\n",
+    "two": "License: BSD\nClassifier: License :: OSI Approved\n",
     "three": "Classifier: License :: OSI Approved :: MIT License\nClassifier: Topic :: Other\n",
     "four": "License: Many words,\n        on lines.\n",
 }
