@@ -148,6 +148,7 @@ fuzz: setup ## planning with random configs and edits, N (10000) of each; TOLD (
 
 e2e: setup ## every story that has not passed yet on what is here, LANES at a time; all with FRESH=1, some with STORY=name,name
 	@bash lab/host.sh install tests
+	@$(PY) -m toolchain.yaml_host
 	@$(PY) -m tests.run $(if $(FRESH),fresh,all) $(STORY) $(if $(LANES),--lanes $(LANES))
 
 stories: python ## when each story passed last, and on which commit
