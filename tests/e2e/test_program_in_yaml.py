@@ -1,4 +1,4 @@
-"""Story: a program in YAML makes a cluster of machines that exist, by the component provider, and changes it."""
+"""Story: a program in YAML makes a cluster of a machine that exists, by the component provider, and changes it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,10 @@ class Outer:
     def __init__(self, folder: Path, machines: Machines) -> None:
         self.program = YamlProgram.make(folder / "project", limit_s=LIMIT_S)
         self._kubeconfig = folder / "kubeconfig"
-        hosts = {
-            "master": [machines.start("master-1", 11)],
-            "worker": [machines.start("worker-1", 101)],
-        }
-        adopted = config.adopted(LAB, machines.mirror, machines.user_key, hosts)
-        manifest = {"mirror.manifest": str(ROOT / ".local/bundle/manifest.json")}
-        self.sections = edited(adopted, manifest)
+        adopted = config.adopted(LAB, machines.mirror, machines.user_key, {})
+        every = {"roles": ["etcd", "master", "worker"], "hosts": [machines.start("all-1", 11)]}
+        manifest = str(ROOT / ".local/bundle/manifest.json")
+        self.sections = edited(adopted, {"pools.all": every, "mirror.manifest": manifest})
         self.program.write(self.sections)
 
     def kubectl(self, *words: str) -> str:
@@ -61,7 +58,7 @@ def test_up_makes_a_cluster(outer: Outer) -> None:
         for state in node["status"]["conditions"]
         if state["type"] == "Ready"
     }
-    assert ready == {"master-1": "True", "worker-1": "True"}
+    assert ready == {"all-1": "True"}
 
 
 def test_a_second_up_changes_nothing(outer: Outer) -> None:
@@ -73,6 +70,6 @@ def test_an_edit_changes_what_it_says_and_a_wrong_one_is_refused(outer: Outer) -
     wrong = edited(outer.sections, {"cluster.podCidr": "10.99.0.0/16"})
     outer.program.write(wrong)
     assert "cluster.podCidr: cannot change" in outer.program.refused("preview")
-    outer.program.write(edited(outer.sections, {"pools.worker.labels": {"disk": "fast"}}))
+    outer.program.write(edited(outer.sections, {"pools.all.labels": {"disk": "fast"}}))
     outer.program.up().succeeded()
-    assert "worker-1" in outer.kubectl("get", "nodes", "-l", "disk=fast", "-o", "name")
+    assert "all-1" in outer.kubectl("get", "nodes", "-l", "disk=fast", "-o", "name")
