@@ -6,7 +6,7 @@
 #   PLAN                hash of the plan: every change passes through here
 #   NODES               how many
 #   MANIFEST            test objects
-#   NETWORK             1: kube-ha installs the network plugin
+#   NETWORK             1: nodes become Ready, and pods have to reach each other
 #   NAMESPACE, NAME, PORT: of the test pods and their Service
 #   DNS_DOMAIN          of the cluster
 #   REACH               how many neighbours each node tries; all where there are fewer nodes

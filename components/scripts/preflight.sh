@@ -8,6 +8,7 @@
 #   SOURCES             URLs, must be reachable
 #   PROXY_ENV           as node.sh
 #   VXLAN               1: the kernel must have it
+#   MODULES             words: others that the kernel must have; may be unset
 #   FILESYSTEMS         words: kinds that the kernel must know, and / be mounted so that pods see them; may be unset
 #   MOUNT               where a disk must be mounted; empty or unset: nowhere
 #   VIP_INTERFACE       must have ADDRESS; empty: any
@@ -83,7 +84,7 @@ check_kernel() {
   fi
   grep -qw overlay /proc/filesystems || modprobe -q overlay ||
     problem "no overlay file system in this kernel" "install a kernel with overlayfs"
-  for name in br_netfilter nf_conntrack ${VXLAN:+vxlan}; do
+  for name in br_netfilter nf_conntrack ${VXLAN:+vxlan} ${MODULES:-}; do
     # Containers share the host's kernel, where what is built in or loaded shows up below /sys/module.
     [[ -d /sys/module/$name ]] || modprobe -q "$name" || modinfo "$name" >/dev/null 2>&1 || [[ $CONTAINER == 1 ]] ||
       problem "kernel has no module $name" "install the full kernel package (linux-modules-extra on Ubuntu)"

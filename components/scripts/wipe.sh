@@ -99,7 +99,8 @@ unplug() {
       $tool-save | grep -vE "$RULES" | $tool-restore
     fi
   done
-  rm -rf "$ROOT/run/cni" "$ROOT/run/flannel" "$ROOT/var/lib/cni" "$ROOT/etc/cni/net.d/10-kube-ha.conflist"
+  # All configs, a user's network's too: with one of before a node that comes back would be Ready without its network.
+  rm -rf "$ROOT/run/cni" "$ROOT/run/flannel" "$ROOT/var/lib/cni" "$ROOT"/etc/cni/net.d/*
   unplug_bpf
   unplug_calico
 }
@@ -119,7 +120,7 @@ unplug_bpf() {
   done
   rm -rf "$ROOT/sys/fs/bpf/cilium" "$ROOT/sys/fs/bpf/tc"
   umount -l "$ROOT/run/cilium/cgroupv2" 2>/dev/null
-  rm -rf "$ROOT/run/cilium" "$ROOT/etc/cni/net.d/05-cilium.conflist"
+  rm -rf "$ROOT/run/cilium"
 }
 
 # Calico's interfaces of pods, and routes to blocks of other nodes. Those by BIRD are its own where its folder is: it
@@ -132,8 +133,7 @@ unplug_calico() {
   done
   ip route flush proto 80 2>/dev/null
   ip route flush proto bird 2>/dev/null
-  rm -rf "$ROOT"/var/lib/calico "$ROOT"/run/calico "$ROOT"/var/log/calico \
-    "$ROOT"/etc/cni/net.d/{10-calico.conflist,calico-kubeconfig}
+  rm -rf "$ROOT"/var/lib/calico "$ROOT"/run/calico "$ROOT"/var/log/calico
 }
 
 # After keepalived has ended: it would begin again with what is here.
@@ -201,7 +201,7 @@ remove_files() (
   set +e
   trap - ERR
   if in_kubernetes; then
-    rm -rf "$ROOT"/etc/cni/net.d/* "$ROOT"/etc/containerd "$ROOT"/etc/haproxy/haproxy.cfg "$ROOT"/opt/cni/bin \
+    rm -rf "$ROOT"/etc/containerd "$ROOT"/etc/haproxy/haproxy.cfg "$ROOT"/opt/cni/bin \
       "$ROOT"/var/log/{kubernetes,pods,containers} \
       "$ROOT"/etc/systemd/system/{kubelet,containerd}.service{,.d} "$ROOT"/usr/local/sbin/runc \
       "$ROOT"/usr/local/bin/{kubelet,kubeadm,kubectl,containerd,containerd-shim-runc-v2,containerd-stress,ctr}

@@ -238,8 +238,8 @@ def _hardware(spec: Spec, cloud: Cloud) -> Iterator[Problem]:
 def _node_rules(spec: Spec) -> Iterator[Problem]:
     cloud, where = clouds.settings(spec), f"{clouds.path(spec)}.nodeRules"
     rules = cloud.node_rules if cloud is not None else ()
-    if rules and not networks.of(spec).PROVED:
-        text = "is all open with this network.plugin; leave it out"
+    if rules and networks.of(spec).OPEN:
+        text = "is all open with this network.plugin; leave it out, or say network.own.ports"
         yield Problem(where, text)
     for index, one in enumerate(rules):
         if one.ports and one.protocol not in ("tcp", "udp"):

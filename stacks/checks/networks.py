@@ -8,6 +8,7 @@ from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.networks import registry
 from stacks.providers import registry as providers
+from stacks.render import sysctl
 
 # Of every computer, whatever its network.
 _TAKEN = {
@@ -23,7 +24,7 @@ _OWN = "set it in your own network's manifest"
 
 # Keys that some networks do not follow.
 OF_SOME = (
-    *("mtu", "backend", "kube_proxy_replacement", "block_size", "typha"),
+    *("own", "mtu", "backend", "kube_proxy_replacement", "block_size", "typha"),
     *("bgp_topology", "bgp_reflector_pools", "bgp_as_number", "bgp_peers"),
 )
 
@@ -41,6 +42,7 @@ def problems(spec: Spec) -> list[Problem]:
         *_nodes_in_pod_cidr(spec),
         *_pods_on_a_node(spec),
         *_idle(spec),
+        *_sysctls(spec),
         *registry.of(spec).problems(spec),
     ]
 
@@ -122,6 +124,13 @@ def _pods_on_a_node(spec: Spec) -> list[Problem]:
         f"use {room}, or network.nodeCidrMask {wider} for a new cluster"
     )
     return [Problem("kubelet.maxPods", text)]
+
+
+def _sysctls(spec: Spec) -> list[Problem]:
+    """Kernel settings of a pod network that a node has for itself."""
+    said = spec.network.own.sysctls if spec.network.own else {}
+    text = "is set by the product on every node; leave it out"
+    return [Problem(f'network.own.sysctls."{key}"', text) for key in said if key in sysctl.OF_NODES]
 
 
 def _idle(spec: Spec) -> list[Problem]:

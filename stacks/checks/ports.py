@@ -20,6 +20,7 @@ _LEAST = 1024  # ports below it belong to the machine
 def problems(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
     """Ports of doors, of sshd and of Services that something else has already."""
     yield from _node_ports(spec, places)
+    yield from _own_network(spec)
     yield from _ingress(spec)
     yield from _ssh(spec, places)
     yield from _etcd_door(spec, places)
@@ -56,12 +57,23 @@ def _node_ports(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
             **networks.local_ports(spec, roles),
             **catalogue.local_ports(spec, roles),
         }
-        taken = {**own, **networks.ports(), _ssh_port(spec, place)[0]: "sshd"}
+        taken = {**own, **networks.ports(spec), _ssh_port(spec, place)[0]: "sshd"}
         hit = sorted(port for port in taken if port in wanted)
         if hit:
             text = f"{node_ports.span(wanted)} holds {hit[0]}, which belongs to {taken[hit[0]]} on"
             yield Problem(node_ports.PATH, f"{text} {place.name}; choose another range")
             return  # of all the same
+
+
+def _own_network(spec: Spec) -> Iterator[Problem]:
+    """Of another range than the usual one it is said where that is chosen."""
+    said, there = spec.network.own, node_ports.of(spec)
+    listed = [] if said is None or said.ports is None else [*said.ports]
+    for index, one in enumerate(listed):
+        if there == node_ports.USUAL and one.port in there:
+            text = f"{one.port} is among the ports of Services of type NodePort"
+            path = f"network.own.ports[{index}]"
+            yield Problem(path, f"{text}, {node_ports.span(there)}; choose another one")
 
 
 def _ingress(spec: Spec) -> Iterator[Problem]:

@@ -78,7 +78,7 @@ def _of_vip(plan: Plan) -> Iterator[Rule]:
 def _of_nodes(plan: Plan) -> Iterator[Rule]:
     """What a cluster does not need by itself: which ports, the user alone knows."""
     nodes: tuple[Group, ...] = ("node",)
-    if not networks.of(plan.spec).PROVED:
+    if networks.of(plan.spec).OPEN:
         # The user's own: Cilium, Calico and others take ports and protocols of all kinds.
         yield Rule(name="nodes-all", protocol="all", ports=None, to="node", groups=nodes)
         return

@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from stacks.config import (
     cloud_values,
+    kernel_values,
     kubernetes_values,
     object_store_values,
     rollout_values,
@@ -153,10 +154,36 @@ UpdateWord = Annotated[
     AfterValidator(rollout_values.update_word),
     _text("word", rollout_values.UPDATE_WORD),
 ]
+Rollout = Annotated[
+    str,
+    AfterValidator(kubernetes_values.rollout),
+    _text("namespace/daemonset/name", kubernetes_values.ROLLOUT),
+]
+KernelModule = Annotated[
+    str,
+    AfterValidator(kernel_values.module),
+    _text("kernel module", kernel_values.MODULE),
+]
+KernelSetting = Annotated[
+    str,
+    AfterValidator(kernel_values.setting),
+    _text("kernel setting", kernel_values.SETTING),
+]
+KernelValue = Annotated[
+    str,
+    BeforeValidator(rollout_values.as_text),
+    AfterValidator(kernel_values.value),
+    WithJsonSchema({"type": ["integer", "string"], "format": "number or numbers"}),
+]
 PackageName = Annotated[
     str, AfterValidator(rollout_values.package), _text("package", rollout_values.PACKAGE)
 ]
 Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+def is_none(value: object) -> bool:
+    """Of a key that came later: a config that does not say it stays, to the letter, what it was."""
+    return value is None
 
 
 class Section(BaseModel):

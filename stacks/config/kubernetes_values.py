@@ -14,6 +14,10 @@ from stacks.config.values import short
 FEATURE_GATE = re.compile(r"[A-Z][A-Za-z0-9]{1,62}")
 POD_SECURITY_VERSION = re.compile(r"latest|v1\.(0|[1-9][0-9]?)")
 QUANTITY = re.compile(r"[0-9]{1,15}(\.[0-9]{1,3})?(m|k|Ki|M|Mi|G|Gi|T|Ti)?")
+ROLLOUT = re.compile(
+    r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/(daemonset|deployment|statefulset)/"
+    r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
+)
 PERCENT = re.compile(r"[1-9][0-9]?(\.[0-9]{1,3})?%")
 _ISSUER = re.compile(r"https://(?P<endpoint>[^/?#]+)(/[A-Za-z0-9_.~!@:+,%-]*)*")
 # As FLAG_VALUE; `=` stands between a claim and its value.
@@ -28,6 +32,16 @@ def feature_gate(text: str) -> str:
     if not FEATURE_GATE.fullmatch(text):
         raise ValueError(
             f"{short(text)} is not a feature gate; they are named as in 'DynamicResourceAllocation'"
+        )
+    return text
+
+
+def rollout(text: str) -> str:
+    """What a rollout can be waited for: namespace, kind and name."""
+    if not ROLLOUT.fullmatch(text):
+        raise ValueError(
+            f"{short(text)} is not a rollout; write namespace/daemonset/name (or deployment, "
+            "statefulset), as 'kube-system/daemonset/kube-router'"
         )
     return text
 

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from stacks.config.fields import DnsLabel, Ipv4, Section, Zone
+from stacks.config.fields import DnsLabel, Ipv4, Section, Zone, is_none
+from stacks.config.own_network import OwnNetworkSpec
 
 # A module of stacks/networks each.
 NetworkName = Literal["flannel", "cilium", "calico", "none"]
@@ -57,7 +58,8 @@ class NetworkSpec(Section):
     mtu: Annotated[int, Field(ge=576, le=9000)] | None = Field(
         None,
         description="biggest packet of a pod in bytes; pods that run keep theirs, and to go back "
-        "write the old number; default: what the machine's interface takes, less 50 for vxlan",
+        "write the old number; of your own plugin what its manifest says, for the preflight; "
+        "default: what the machine's interface takes, less 50 for vxlan",
     )
     bgp_topology: Literal["mesh", "mesh-and-reflectors", "reflectors", "peers"] = Field(
         "mesh",
@@ -82,6 +84,12 @@ class NetworkSpec(Section):
         default=False,
         description="programs of calico on nodes ask Typha on control plane nodes in place of the "
         "API; default: above 100 nodes (sizing.nodes)",
+    )
+    own: OwnNetworkSpec | None = Field(
+        None,
+        description="with plugin none: what has to be known of your own one "
+        "(docs/install/networks.md)",
+        exclude_if=is_none,
     )
 
 

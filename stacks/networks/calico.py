@@ -43,6 +43,7 @@ _STEPS = frozenset(
 )
 
 PROVED = True
+OPEN = False
 POLICIES = True
 DEVIATES: Mapping[str, str] = {}
 SETTINGS: tuple[str, ...] = (

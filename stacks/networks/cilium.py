@@ -34,6 +34,7 @@ _RIGHTS = "cilium-rights"
 _VXLAN_HEADERS = 50  # the agent takes them off the MTU it is told, for routes of pods
 
 PROVED = True
+OPEN = False
 POLICIES = True
 _PODS_BY_ADDRESS = (
     "an ipBlock of Cilium means no pods of the cluster, whatever their addresses "

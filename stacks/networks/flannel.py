@@ -32,6 +32,7 @@ _NAME = "flannel"
 _VXLAN_HEADERS = 50  # flanneld takes them off the MTU it is told
 
 PROVED = True
+OPEN = False
 POLICIES = False
 DEVIATES: Mapping[str, str] = {}
 SETTINGS: tuple[str, ...] = ("mtu", "backend")

@@ -70,6 +70,7 @@ class Network(Protocol):
     """A pod network; one that the user brings answers with nothing."""
 
     PROVED: bool  # whether nodes are waited for, and pods dial each other before an update succeeds
+    OPEN: bool  # nodes reach each other at all ports: which it needs, TUNNELS do not say
     POLICIES: bool  # whether NetworkPolicies are enforced
     # What its documentation says it does otherwise than upstream's tests: end of a spec's name
     # before its labels -> the reason, with the page.

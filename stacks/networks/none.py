@@ -1,4 +1,7 @@
-"""No pod network of kube-ha: the user's own comes as an add-on, or by hand."""
+"""No pod network of kube-ha: the user's own comes as an add-on, or by hand.
+
+What the config says of it is in users_own.py.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from stacks.documents.kubernetes_objects import Document
 from stacks.networks.network import Backend, Tunnel, Wanted, never_smooth, no_marks, no_problems
 
 PROVED = False  # until the user's own runs nodes are NotReady
+OPEN = True  # the user's own may take ports and protocols of all kinds
 POLICIES = True  # or not: that is for the user's own to say
 DEVIATES: Mapping[str, str] = {}
-SETTINGS: tuple[str, ...] = ()
+SETTINGS: tuple[str, ...] = ("own",)
 BACKENDS: Mapping[str, Backend] = {}
 CUTS: Mapping[str, str] = {}
 TUNNELS: tuple[Tunnel, ...] = ()

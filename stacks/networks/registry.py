@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from stacks.config.fields import Role
 from stacks.config.runtime import OWN_REGISTRIES
 from stacks.config.spec import Spec
-from stacks.networks import calico, cilium, flannel, none
+from stacks.networks import calico, cilium, flannel, none, users_own
 from stacks.networks.network import Backend, Network, Tunnel
 
 NETWORKS: dict[str, Network] = {
@@ -19,8 +19,9 @@ NETWORKS: dict[str, Network] = {
 
 
 def of(spec: Spec) -> Network:
-    """The one that the config names."""
-    return NETWORKS[spec.network.plugin]
+    """The one that the config names, or the user's own as the config describes it."""
+    network, said = NETWORKS[spec.network.plugin], spec.network.own
+    return users_own.described(said) if said is not None and network is none else network
 
 
 def registries(spec: Spec) -> tuple[str, ...]:
@@ -28,9 +29,10 @@ def registries(spec: Spec) -> tuple[str, ...]:
     return (*OWN_REGISTRIES, *of(spec).REGISTRIES)
 
 
-def ports() -> dict[int, str]:
+def ports(spec: Spec) -> dict[int, str]:
     """What listens on nodes for any of them: the one that a user brings often has the same."""
-    return {one.port: one.what for network in NETWORKS.values() for one in network.TUNNELS}
+    there = (*NETWORKS.values(), of(spec))
+    return {one.port: one.what for network in there for one in network.TUNNELS}
 
 
 def local_ports(spec: Spec, roles: Collection[Role]) -> dict[int, str]:

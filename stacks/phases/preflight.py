@@ -30,6 +30,7 @@ def preflight(
     peers, enough = _peers(plan, node, settled)
     vip, modules = plan.spec.front_doors.vip, registry.backend(plan.spec).modules
     known = registry.of(plan.spec).FILESYSTEMS
+    more = [name for name in modules if name != "vxlan"]
     return {
         "ROLES": " ".join(node.roles),
         "ADDRESS": node.address,
@@ -39,6 +40,7 @@ def preflight(
         **({"PEERS_ENOUGH": str(enough)} if enough else {}),
         "SOURCES": " ".join(sources),
         "VXLAN": "1" if "vxlan" in modules else "",
+        **({"MODULES": " ".join(more)} if more and node.in_kubernetes else {}),
         **({"FILESYSTEMS": " ".join(known)} if known and node.in_kubernetes else {}),
         "MTU": _mtu(plan) if node.in_kubernetes else "",
         **({"VIP_INTERFACE": vip.interface} if vip and node in plan.holders else {}),

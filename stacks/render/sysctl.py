@@ -23,6 +23,7 @@ _COMPUTER = {
     "net.ipv4.neigh.default.gc_thresh3": "16384",
     "vm.overcommit_memory": "1",
 }
+OF_NODES = frozenset({*_NETWORK, *_COMPUTER})
 
 
 def sysctl(plan: Plan) -> str:

@@ -39,10 +39,20 @@ CLOUDS = {
     "Google, no balancer": (gcp(), gcp({"machines.gcp.apiLoadBalancer": "none"})),
 }  # fmt: skip
 CALICO = {"network.plugin": "calico", "network.backend": "bgp"}
+NONE = {"network.plugin": "none"}
+OWN = {
+    "rollouts": ["kube-system/daemonset/kube-router"],
+    "ports": [{"protocol": "tcp", "port": 179}],
+    "mtuOverhead": 50,
+    "kernelModules": ["ip_vs"],
+    "sysctls": {"net.ipv4.conf.all.rp_filter": "0"},
+}
 NETWORKS = {
     "Calico's birth": (None, lab({**CALICO, "network.bgpTopology": "reflectors"})),
     "Calico, a router": (lab(CALICO), lab({**CALICO, "network.bgpPeers": [{"address": "192.0.2.1", "asNumber": 65001}]})),
     "Calico, reflectors beside the mesh": (lab(CALICO), lab({**CALICO, "network.bgpTopology": "mesh-and-reflectors"})),
+    "one's own, of which more is known": (lab(NONE), lab({**NONE, "network.mtu": 1400, "network.own": OWN})),
+    "one's own in a cloud": (gcp(NONE), gcp({**NONE, "network.own": OWN | {"mtuOverhead": 0}})),
     "Calico, another MTU and Typha": (lab(CALICO), lab({**CALICO, "network.mtu": 1400, "network.typha": True})),
 }  # fmt: skip
 PAIRS = int(os.environ.get("KUBE_HA_TOLD", "20"))

@@ -9,6 +9,7 @@ from stacks.documents.yaml_text import documents
 from stacks.networks.network import Backend, Tunnel, Wanted, never_smooth, no_marks, no_problems
 
 PROVED = True
+OPEN = False
 POLICIES = True
 DEVIATES: Mapping[str, str] = {}
 SETTINGS: tuple[str, ...] = ("mtu", "backend")

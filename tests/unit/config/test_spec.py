@@ -55,7 +55,7 @@ BAD = [
     ({"pools.worker.lables": {}}, "pools.worker.lables", "unknown key `lables`; did you mean `labels`?"),
     ({"cluster.podCIDR": "10.0.0.0/8"}, "cluster.podCIDR", "unknown key `podCIDR`; did you mean `podCidr`?"),
     ({"cluster.pod_cidr": "10.0.0.0/8"}, "cluster.pod_cidr", "unknown key `pod_cidr`; did you mean `podCidr`?"),
-    ({"network.zzz": 1}, "network.zzz", "unknown key `zzz`; known are plugin, backend, kubeProxyReplacement, proxyMode, nodeCidrMask, dnsReplicas, mtu, bgpTopology, bgpReflectorPools, bgpAsNumber, bgpPeers, blockSize, typha"),
+    ({"network.zzz": 1}, "network.zzz", "unknown key `zzz`; known are plugin, backend, kubeProxyReplacement, proxyMode, nodeCidrMask, dnsReplicas, mtu, bgpTopology, bgpReflectorPools, bgpAsNumber, bgpPeers, blockSize, typha, own"),
     ({"kubelet.maxPod": 1}, "kubelet.maxPod", "unknown key `maxPod`; did you mean `maxPods`?"),
     # Types
     ({"pools.worker.count": "2"}, "pools.worker.count", '"2" is not a whole number'),

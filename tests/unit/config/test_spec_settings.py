@@ -21,6 +21,7 @@ GIVEN = {"backupSecretKey": {"secure": "v1:x"}}
 
 CALICO = {"network.plugin": "calico"}
 BGP = {**CALICO, "network.backend": "bgp"}
+OWN = {"network.plugin": "none", "network.own": {"rollouts": ["kube-system/daemonset/kube-router"]}}
 ROUTER = {"address": "192.0.2.1", "asNumber": 65001}
 BAD = [
     ({"network.plugin": "weave"}, "network.plugin", "\"weave\" is not one of 'flannel', 'cilium', 'calico', 'none'"),
@@ -46,6 +47,21 @@ BAD = [
     ({"network.mtu": 9001}, "network.mtu", "9001 is too big; at most 9000"),
     ({"network.mtu": 575}, "network.mtu", "575 is too small; at least 576"),
     ({"network.plugin": "none", "network.mtu": 1400}, "network.mtu", "does nothing with plugin none; set it in your own network's manifest"),
+    ({"network.own": {"policies": True}}, "network.own", "does nothing with plugin flannel; leave it out, or use none"),
+    ({**OWN, "network.backend": "host-gw"}, "network.backend", "does nothing with plugin none; leave it out, or use flannel or cilium or calico"),
+    ({**OWN, "network.own.mtuOverhead": 50}, "network.own.mtuOverhead", "does nothing without network.mtu; say what your manifest says there"),
+    ({**OWN, "network.own.mtuOverhead": 201}, "network.own.mtuOverhead", "201 is too big; at most 200"),
+    ({**OWN, "network.own.rollouts": ["kube-router"]}, "network.own.rollouts[0]", "'kube-router' is not a rollout; write namespace/daemonset/name (or deployment, statefulset), as 'kube-system/daemonset/kube-router'"),
+    ({**OWN, "network.own.rollouts": ["a/daemonset/b $(x)"]}, "network.own.rollouts[0]", "'a/daemonset/b $(x)' is not a rollout; write namespace/daemonset/name (or deployment, statefulset), as 'kube-system/daemonset/kube-router'"),
+    ({**OWN, "network.own.rollouts": ["a/daemonset/b", "a/daemonset/b"]}, "network.own.rollouts", "names one twice; leave it out"),
+    ({**OWN, "network.own.ports": [{"protocol": "sctp", "port": 1}]}, "network.own.ports[0].protocol", "\"sctp\" is not one of 'tcp', 'udp'"),
+    ({**OWN, "network.own.ports": [{"protocol": "tcp", "port": 10250}]}, "network.own.ports[0]", "10250 belongs to the kubelet; take another one"),
+    ({**OWN, "network.own.ports": [{"protocol": "udp", "port": 31000}]}, "network.own.ports[0]", "31000 is among the ports of Services of type NodePort, 30000 to 32767; choose another one"),
+    ({**OWN, "network.own.ports": [{"protocol": "udp", "port": 8472}, {"protocol": "udp", "port": 8472, "to": "master"}]}, "network.own.ports[1]", "udp 8472 is there twice; leave one out"),
+    ({**OWN, "network.own.kernelModules": ["ip-vs; reboot"]}, "network.own.kernelModules[0]", "'ip-vs; reboot' is not a kernel module; write it as lsmod does, as 'ip_vs'"),
+    ({**OWN, "network.own": {"sysctls": {"kernel.panic": "1"}}}, 'network.own.sysctls."kernel.panic"', "'kernel.panic' is not a kernel setting of networks; write it as 'net.ipv4.conf.all.rp_filter'"),
+    ({**OWN, "network.own": {"sysctls": {"net.ipv4.ip_forward": "0"}}}, 'network.own.sysctls."net.ipv4.ip_forward"', "is set by the product on every node; leave it out"),
+    ({**OWN, "network.own": {"sysctls": {"net.core.somaxconn": "1\n2"}}}, 'network.own.sysctls."net.core.somaxconn"', "'1\\n2' is not a value of a kernel setting; write a number as '0', or several as '4096 87380 6291456'"),
     ({"network.plugin": "cilium", "network.backend": "host-gw"}, "network.backend", "host-gw is none of cilium, which has vxlan and native"),
     ({"network.backend": "native"}, "network.backend", "native is none of flannel, which has vxlan and host-gw"),
     ({"network.kubeProxyReplacement": True}, "network.kubeProxyReplacement", "does nothing with plugin flannel; leave it out, or use cilium"),

@@ -1,0 +1,72 @@
+"""Story: a pod network of the user's own, by manifests and what the config says of it: made with the cluster, proved as one of the product's, with a worker more, and waited for when it is not there."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from tests.e2e.harness import config, policed
+from tests.e2e.harness.assertions import assert_acceptance, assert_up_changes_nothing
+from tests.e2e.harness.lab import ROOT
+from tests.e2e.harness.stack import Stack
+
+NAME = "test-own-network"
+SUBNET = "10.93.134.0/24"
+# What a network leaves on a machine: interfaces, and what makes a node Ready.
+_LEFT = "ip -o link show | grep -oE 'flannel.1|cni0' || true; ls /etc/cni/net.d"
+
+
+def wanted() -> config.Config:
+    made = config.lab(NAME, SUBNET, masters=1, workers=1)
+    example = yaml.safe_load((ROOT / "examples/own-network.yaml").read_text())["config"]
+    return {**made, **{key: example[f"kube-ha:{key}"] for key in ("network", "addons")}}
+
+
+@pytest.fixture(scope="module")
+def cluster(stack: Stack) -> Stack:
+    update = stack.up()
+    stack.took("up of 1+1 with a pod network that the user brings", update.seconds)
+    assert "connections between pods, nodes and services work" in update.output
+    return stack
+
+
+def test_pods_have_the_users_network_and_no_other(cluster: Stack) -> None:
+    found = cluster.kubectl("get", "daemonsets", "-A", "-o", "name").split()
+    assert sorted(found) == ["daemonset.apps/kube-flannel-ds", "daemonset.apps/kube-proxy"]
+    for node in cluster.nodes():
+        assert node.run(_LEFT).split() == ["flannel.1", "cni0", "10-flannel.conflist"]
+        assert "mtu 1400" in node.run("ip -o link show cni0")
+    assert_acceptance(cluster)
+    assert_up_changes_nothing(cluster)
+
+
+def test_a_worker_more_is_proved_too(cluster: Stack) -> None:
+    cluster.edit("pools.worker.count", 2)
+    update = cluster.up()
+    cluster.took("up that adds a worker", update.seconds)
+    assert "the cluster works: 3 nodes" in update.output
+    policed.deploy(cluster)
+    answers = policed.answers(cluster, "friend", ("worker-1", "worker-2"))
+    assert len(answers) == 8
+    assert not policed.all_pass(answers)
+
+
+def test_a_worker_that_leaves_has_nothing_of_it_and_comes_back(cluster: Stack) -> None:
+    cluster.set_nodes({"worker-2": {"state": "decommissioned"}})
+    cluster.up()
+    assert cluster.node("worker-2").run(_LEFT).split() == []
+    cluster.set_nodes({})
+    update = cluster.up()
+    assert "the cluster works: 3 nodes" in update.output
+    policed.wait_running(cluster)
+    assert not policed.all_pass(policed.answers(cluster, "friend", ("worker-2",)))
+
+
+def test_an_update_waits_for_what_the_config_names(cluster: Stack) -> None:
+    right = ["kube-flannel/daemonset/kube-flannel-ds"]
+    cluster.edit("network.own.rollouts", [*right, "kube-flannel/daemonset/nobody"])
+    update = cluster.up(fails=True)
+    assert "daemonset/nobody in namespace kube-flannel is not rolled out" in update.output
+    cluster.edit("network.own.rollouts", right)
+    assert "the cluster works: 3 nodes" in cluster.up().output
+    assert_up_changes_nothing(cluster)
