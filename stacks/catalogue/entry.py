@@ -31,6 +31,7 @@ class Entry(Protocol):
     REGISTRIES: tuple[str, ...]  # of its images, beside runtime.OWN_REGISTRIES
     LOCAL_PORTS: Mapping[int, str]  # at 127.0.0.1 of every node, and whose they are
     READS_NODES: bool  # what nodes measure of themselves (components/scripts/metrics.sh)
+    NEEDS_POLICIES: bool  # does nothing where the pod network enforces no NetworkPolicy
 
     def version(self, versions: Versions) -> str:
         """Of the set, as artifacts/lock.yaml has it."""
@@ -40,3 +41,11 @@ class Entry(Protocol):
 
     def objects(self, wanted: Wanted, said: AddonSpec) -> tuple[Document, ...]:
         """All that it makes, in the order in which they are applied."""
+
+    def notices(self, was: AddonSpec | None, now: AddonSpec | None) -> Iterable[str]:
+        """What pods of others notice of a change from one to the other; None: it is not there."""
+
+
+def no_notices(_was: AddonSpec | None, _now: AddonSpec | None) -> tuple[str, ...]:
+    """Of an add-on that touches no pods but its own."""
+    return ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from stacks.catalogue.entry import Wanted
+from stacks.catalogue.entry import Wanted, no_notices
 from stacks.catalogue.pods import CONFINED, apart, pod
 from stacks.config.problems import Problem
 from stacks.config.spec import AddonSpec, Spec
@@ -32,6 +32,8 @@ SETTINGS: tuple[str, ...] = ()
 REGISTRIES: tuple[str, ...] = ()
 LOCAL_PORTS: Mapping[int, str] = {}
 READS_NODES: bool = False
+NEEDS_POLICIES: bool = False
+notices = no_notices
 
 
 def version(versions: Versions) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from stacks.catalogue import local_path, metrics_server, toolbox
+from stacks.catalogue import default_deny, local_path, metrics_server, toolbox
 from stacks.catalogue.entry import Entry
 from stacks.catalogue.prometheus import addon as prometheus
 from stacks.config.fields import Role
 from stacks.config.spec import Spec
 
 ENTRIES: dict[str, Entry] = {
+    "default-deny": default_deny,
     "local-path": local_path,
     "metrics-server": metrics_server,
     "prometheus": prometheus,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from stacks.catalogue.entry import Wanted
+from stacks.catalogue.entry import Wanted, no_notices
 from stacks.catalogue.pods import CONFINED
 from stacks.config.problems import Problem
 from stacks.config.spec import AddonSpec, Spec
@@ -31,6 +31,8 @@ SETTINGS: tuple[str, ...] = ("nodes",)
 REGISTRIES: tuple[str, ...] = ("docker.io",)
 LOCAL_PORTS: Mapping[int, str] = {}
 READS_NODES: bool = False
+NEEDS_POLICIES: bool = False
+notices = no_notices
 
 
 def image(versions: Versions) -> str:

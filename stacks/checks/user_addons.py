@@ -14,6 +14,7 @@ from stacks.config import local_file
 from stacks.config.engine_yaml import NoYamlError
 from stacks.config.problems import Problem
 from stacks.config.spec import AddonSpec, Spec
+from stacks.networks import registry as networks
 
 # The widest of all names, those of roles: system:node@x. Nothing that would be more than a word.
 _WORD = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.:@/+-]*)?")
@@ -23,6 +24,7 @@ def said_problems(spec: Spec) -> list[Problem]:
     """What can be known to be wrong without the files."""
     chosen = catalogue.chosen(spec)
     out = [one for entry in chosen.values() for one in entry.problems(spec)]
+    out += _without_policies(spec)
     for name, said in sorted(spec.addons.items()):
         path = f"addons.{name}"
         if name in user_addons.own(spec):
@@ -45,6 +47,20 @@ def said_problems(spec: Spec) -> list[Problem]:
                 text = f"{file!r} stands here twice; leave one of them out"
                 out.append(Problem(f"{path}.manifests[{index}]", text))
     return out
+
+
+def _without_policies(spec: Spec) -> Iterator[Problem]:
+    """What is made of NetworkPolicies, and would look as if it did something."""
+    if networks.of(spec).POLICIES:
+        return
+    others = [name for name, one in networks.NETWORKS.items() if one.POLICIES and one.PROVED]
+    for name, entry in catalogue.chosen(spec).items():
+        if entry.NEEDS_POLICIES:
+            text = (
+                f"does nothing with {spec.network.plugin}, which enforces no NetworkPolicy; leave "
+                f"it out, or use {' or '.join(others)}"
+            )
+            yield Problem(f"addons.{name}", text)
 
 
 def problems(spec: Spec) -> list[Problem]:

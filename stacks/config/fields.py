@@ -181,9 +181,9 @@ PackageName = Annotated[
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 
-def is_none(value: object) -> bool:
+def is_unsaid(value: object) -> bool:
     """Of a key that came later: a config that does not say it stays, to the letter, what it was."""
-    return value is None
+    return value is None or value == ()
 
 
 class Section(BaseModel):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from stacks.config.fields import DnsLabel, Ipv4, Section, Zone, is_none
+from stacks.config.fields import DnsLabel, Ipv4, Section, Zone, is_unsaid
 from stacks.config.own_network import OwnNetworkSpec
 
 # A module of stacks/networks each.
@@ -89,7 +89,7 @@ class NetworkSpec(Section):
         None,
         description="with plugin none: what has to be known of your own one "
         "(docs/install/networks.md)",
-        exclude_if=is_none,
+        exclude_if=is_unsaid,
     )
 
 

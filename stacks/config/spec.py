@@ -21,6 +21,7 @@ from stacks.config.fields import (
     LabelKey,
     LabelValue,
     Section,
+    is_unsaid,
 )
 from stacks.config.front_doors import FrontDoorsSpec
 from stacks.config.hooks import HooksSpec
@@ -64,6 +65,12 @@ class AddonSpec(Section):
     nodes: dict[LabelKey, LabelValue] = Field(
         default_factory=dict,
         description="toolbox: labels of the nodes that keep its image; default: all nodes",
+    )
+    namespaces: tuple[DnsLabel, ...] = Field(
+        (),
+        description="default-deny: namespaces whose pods are reached by nobody, and reach DNS "
+        "alone, but for what other policies allow",
+        exclude_if=is_unsaid,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from stacks.catalogue import registry as catalogue
 from stacks.cluster import rotation as cluster_rotation
 from stacks.cluster.certificates import api_names
 from stacks.cluster.names import spoken
@@ -147,9 +148,7 @@ def _pods(before: Memory, then: Plan, plan: Plan) -> Iterator[str]:
             f"connections to Services may break while kube-proxy goes from {was.proxy_mode} to "
             f"{now.proxy_mode}"
         )
-    gone = sorted({one.name for one in then.addons} - {one.name for one in plan.addons})
-    if gone:
-        yield f"what add-on {', '.join(gone)} runs is deleted"
+    yield from _addons(then, plan)
     old = {node.name: node.taints for node in then.nodes}
     recreated = membership.rebuilt(before, plan)
     tainted = [
@@ -164,6 +163,20 @@ def _pods(before: Memory, then: Plan, plan: Plan) -> Iterator[str]:
     ]
     if tainted:
         yield f"pods that do not tolerate a new taint NoExecute end on {spoken(tainted)}"
+
+
+def _addons(then: Plan, plan: Plan) -> Iterator[str]:
+    was, now = (catalogue.chosen(one.spec) for one in (then, plan))
+    bare = {name for name, entry in was.items() if not entry.ROLLOUTS}
+    gone = sorted({one.name for one in then.addons} - {one.name for one in plan.addons} - bare)
+    if gone:
+        yield f"what add-on {', '.join(gone)} runs is deleted"
+    for name, entry in sorted((was | now).items()):
+        old, new = (
+            one.spec.addons[name] if name in chosen else None
+            for one, chosen in ((then, was), (plan, now))
+        )
+        yield from entry.notices(old, new)
 
 
 def _ingress(before: Memory, then: Plan, plan: Plan) -> Iterator[str]:

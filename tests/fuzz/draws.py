@@ -284,6 +284,8 @@ def _addons(dice: Dice, by_type: Draw) -> object:
             "alertmanagers": ["am.example.com:9093"],
         }
         drawn["prometheus"] = {key: value for key, value in said.items() if dice.chance(50)}
+    if dice.chance(15):
+        drawn["default-deny"] = {"namespaces": ["shop", "bank"][: dice.between(1, 2)]}
     if dice.chance(30):
         drawn["toolbox"] = {"nodes": {"tier": "edge"}} if dice.chance(50) else {}
     return drawn | ({"metrics-server": {}} if dice.chance(30) else {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from stacks.catalogue.entry import Wanted
+from stacks.catalogue.entry import Wanted, no_notices
 from stacks.catalogue.prometheus import agent, server
 from stacks.catalogue.prometheus.names import AGENT_PORT, NAMESPACE, NODE_PORT, SERVER
 from stacks.config.problems import Problem
@@ -23,6 +23,8 @@ LOCAL_PORTS: Mapping[int, str] = {
     NODE_PORT: "node-exporter",
 }
 READS_NODES: bool = True
+NEEDS_POLICIES: bool = False
+notices = no_notices
 
 
 def version(versions: Versions) -> str:

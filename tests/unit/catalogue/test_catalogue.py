@@ -27,10 +27,15 @@ from stacks.render import containerd
 from tests.unit.configs import adopted, lab
 
 NAMES = sorted(registry.ENTRIES)
+RUNNING = [name for name in NAMES if registry.ENTRIES[name].ROLLOUTS]
+# What an add-on has to be told, and what a cluster has to have for it.
+NEEDED: dict[str, dict[str, object]] = {"default-deny": {"namespaces": ["shop", "bank"]}}
+BESIDE: dict[str, dict[str, object]] = {"default-deny": {"network.plugin": "cilium"}}
 
 
 def made(name: str, **said: object) -> Plan:
-    return plan(load(lab({"addons": {name: {}}, **said})))
+    beside = BESIDE.get(name, {})
+    return plan(load(lab({"addons": {name: NEEDED.get(name, {})}, **beside, **said})))
 
 
 def images(name: str, one: Plan) -> set[str]:
@@ -38,7 +43,7 @@ def images(name: str, one: Plan) -> set[str]:
     return set(re.findall(r'^ *(?:- )?image: "(\S+)"$', addon.text, re.MULTILINE))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RUNNING)
 @pytest.mark.parametrize("kubernetes", versions.known())
 def test_its_images_are_those_of_the_lock_and_of_a_bundle_that_is_made_for_it(
     name: str, kubernetes: str
@@ -69,7 +74,7 @@ def test_no_pod_of_it_may_more_than_it_has_to(name: str) -> None:
             assert container["resources"]["requests"].keys() == {"cpu", "memory"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RUNNING)
 def test_the_gate_waits_for_what_it_runs(name: str) -> None:
     one = made(name)
     own = {
@@ -107,6 +112,13 @@ def test_manifests_under_its_name_are_the_users_own(name: str) -> None:
     one = plan(load(lab(said)))
     assert one.addons[0].text == ""
     assert artifacts.images(one) == artifacts.images(plan(load(lab())))
+
+
+def test_an_add_on_that_runs_nothing_has_no_workload_and_no_image() -> None:
+    for name in {*NAMES} - {*RUNNING}:
+        one = made(name)
+        assert {each.kind for each in one.addons[0].objects} == {"NetworkPolicy.networking.k8s.io"}
+        assert images(name, one) == set()
 
 
 def test_a_name_that_is_not_in_it_needs_files() -> None:
