@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from stacks.catalogue.entry import Wanted
+from stacks.catalogue.entry import NodePort, Wanted
 from stacks.config.problems import Problem
 from stacks.config.spec import AddonSpec, Spec
 from stacks.documents.kubernetes_objects import Document, meta
@@ -23,7 +23,9 @@ ROLLOUTS: tuple[str, ...] = ()
 SETTINGS: tuple[str, ...] = ("namespaces",)
 REGISTRIES: tuple[str, ...] = ()
 LOCAL_PORTS: Mapping[int, str] = {}
+PORTS: tuple[NodePort, ...] = ()
 READS_NODES: bool = False
+NEEDS_LAYER_2: bool = False
 NEEDS_POLICIES: bool = True
 
 
@@ -43,9 +45,7 @@ def problems(spec: Spec) -> Iterator[Problem]:
         if name in names[:place]:
             yield Problem(f"{path}[{place}]", f"{name} is there twice; leave one out")
         if name.startswith(_RESERVED):
-            text = (
-                f"{name} has pods that the cluster itself needs; write policies there yourself"
-            )
+            text = f"{name} has pods that the cluster itself needs; write policies there yourself"
             yield Problem(f"{path}[{place}]", text)
 
 

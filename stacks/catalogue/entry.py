@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from stacks.config.problems import Problem
 from stacks.config.spec import AddonSpec, Spec
@@ -23,14 +23,24 @@ class Wanted:
     keepalived: bool  # control plane nodes hold a virtual IP
 
 
+class NodePort(NamedTuple):
+    """Where its programs on nodes reach each other."""
+
+    name: str  # of the rule
+    protocol: Literal["tcp", "udp"]
+    port: int
+
+
 class Entry(Protocol):
     """An add-on that the config names."""
 
     ROLLOUTS: tuple[str, ...]  # that the gate waits for, as namespace/deployment/name
     SETTINGS: tuple[str, ...]  # keys that the config may say of it
     REGISTRIES: tuple[str, ...]  # of its images, beside runtime.OWN_REGISTRIES
-    LOCAL_PORTS: Mapping[int, str]  # at 127.0.0.1 of every node, and whose they are
+    LOCAL_PORTS: Mapping[int, str]  # that every node has to have free, and whose they are
+    PORTS: tuple[NodePort, ...]  # of these, between nodes
     READS_NODES: bool  # what nodes measure of themselves (components/scripts/metrics.sh)
+    NEEDS_LAYER_2: bool  # answers ARP for addresses of its own, which no network of a cloud takes
     NEEDS_POLICIES: bool  # does nothing where the pod network enforces no NetworkPolicy
 
     def version(self, versions: Versions) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from stacks.catalogue.entry import Wanted, no_notices
+from stacks.catalogue.entry import NodePort, Wanted, no_notices
 from stacks.catalogue.pods import CONFINED, pod
 from stacks.config.problems import Problem
 from stacks.config.spec import AddonSpec, Spec
@@ -38,7 +38,9 @@ ROLLOUTS: tuple[str, ...] = (f"{_NAMESPACE}/deployment/{_NAME}",)
 SETTINGS: tuple[str, ...] = ("default", "path")
 REGISTRIES: tuple[str, ...] = ("docker.io",)
 LOCAL_PORTS: Mapping[int, str] = {}
+PORTS: tuple[NodePort, ...] = ()
 READS_NODES: bool = False
+NEEDS_LAYER_2: bool = False
 NEEDS_POLICIES: bool = False
 notices = no_notices
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from stacks.catalogue import default_deny, local_path, metrics_server, toolbox
-from stacks.catalogue.entry import Entry
+from stacks.catalogue import default_deny, local_path, metallb, metrics_server, toolbox
+from stacks.catalogue.entry import Entry, NodePort
 from stacks.catalogue.prometheus import addon as prometheus
 from stacks.config.fields import Role
 from stacks.config.spec import Spec
@@ -13,6 +13,7 @@ from stacks.config.spec import Spec
 ENTRIES: dict[str, Entry] = {
     "default-deny": default_deny,
     "local-path": local_path,
+    "metallb": metallb,
     "metrics-server": metrics_server,
     "prometheus": prometheus,
     "toolbox": toolbox,
@@ -31,11 +32,16 @@ def chosen(spec: Spec) -> dict[str, Entry]:
 
 
 def local_ports(spec: Spec, roles: Collection[Role]) -> dict[int, str]:
-    """Where programs of those of a config listen on a machine with these roles, at 127.0.0.1."""
+    """Where programs of those of a config listen on a machine with these roles."""
     there = chosen(spec)
     if not there or not {"master", "worker"} & {*roles}:
         return {}
     return {port: what for entry in there.values() for port, what in entry.LOCAL_PORTS.items()}
+
+
+def ports(spec: Spec) -> tuple[NodePort, ...]:
+    """Where their programs on nodes reach each other."""
+    return tuple(one for entry in chosen(spec).values() for one in entry.PORTS)
 
 
 def registries(spec: Spec) -> tuple[str, ...]:

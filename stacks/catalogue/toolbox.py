@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from stacks.catalogue.entry import Wanted, no_notices
+from stacks.catalogue.entry import NodePort, Wanted, no_notices
 from stacks.catalogue.pods import CONFINED
 from stacks.config.problems import Problem
 from stacks.config.spec import AddonSpec, Spec
@@ -30,7 +30,9 @@ ROLLOUTS: tuple[str, ...] = (f"{_NAMESPACE}/daemonset/{_NAME}",)
 SETTINGS: tuple[str, ...] = ("nodes",)
 REGISTRIES: tuple[str, ...] = ("docker.io",)
 LOCAL_PORTS: Mapping[int, str] = {}
+PORTS: tuple[NodePort, ...] = ()
 READS_NODES: bool = False
+NEEDS_LAYER_2: bool = False
 NEEDS_POLICIES: bool = False
 notices = no_notices
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import IPv4Address
 
 import yaml
 
+from stacks.catalogue import metallb
 from stacks.catalogue import registry as catalogue
-from stacks.cluster import user_addons
+from stacks.cluster import clouds, inventory, user_addons
 from stacks.cluster.user_addons import HERE, Addon, KubernetesObject
 from stacks.config import local_file
 from stacks.config.engine_yaml import NoYamlError
@@ -24,7 +26,7 @@ def said_problems(spec: Spec) -> list[Problem]:
     """What can be known to be wrong without the files."""
     chosen = catalogue.chosen(spec)
     out = [one for entry in chosen.values() for one in entry.problems(spec)]
-    out += _without_policies(spec)
+    out += [*_without_policies(spec), *_layer_2(spec), *_addresses(spec)]
     for name, said in sorted(spec.addons.items()):
         path = f"addons.{name}"
         if name in user_addons.own(spec):
@@ -61,6 +63,23 @@ def _without_policies(spec: Spec) -> Iterator[Problem]:
                 f"it out, or use {' or '.join(others)}"
             )
             yield Problem(f"addons.{name}", text)
+
+
+def _layer_2(spec: Spec) -> Iterator[Problem]:
+    for name, entry in catalogue.chosen(spec).items():
+        if entry.NEEDS_LAYER_2 and clouds.in_cloud(spec):
+            text = "answers ARP, which no network of a cloud asks; leave it out: the cloud's own "
+            yield Problem(f"addons.{name}", f"{text}controller makes load balancers")
+
+
+def _addresses(spec: Spec) -> Iterator[Problem]:
+    """Of Services, that a machine has already."""
+    for name, said in sorted(spec.addons.items()):
+        for index, (first, last) in enumerate(metallb.ranges(said)):
+            for place in inventory.places(spec):
+                if first <= IPv4Address(place.address) <= last:
+                    text = f"holds {place.address}, which {place.name} has; leave that out"
+                    yield Problem(f"addons.{name}.addresses[{index}]", text)
 
 
 def problems(spec: Spec) -> list[Problem]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
+from stacks.catalogue import registry as catalogue
 from stacks.cluster import cloud_machines, node_ports
 from stacks.cluster.plan import Plan
 from stacks.config import ports
@@ -56,6 +57,9 @@ def between_machines(plan: Plan) -> Iterator[Rule]:
     for one in networks.tunnels(plan.spec):
         span = (one.port, one.port)
         yield Rule(name=one.name, protocol=one.protocol, ports=span, to=one.to, groups=("node",))
+    for port in catalogue.ports(plan.spec):
+        span = (port.port, port.port)
+        yield Rule(name=port.name, protocol=port.protocol, ports=span, to="node", groups=("node",))
     if plan.spec.front_doors.etcd is not None:
         yield Rule(name="etcd-door", protocol="tcp", ports=client, to="etcd", groups=("node",))
     yield from _of_vip(plan)

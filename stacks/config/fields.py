@@ -59,6 +59,9 @@ DnsLabel = Annotated[str, AfterValidator(values.dns_label), _text("name", values
 DnsName = Annotated[str, AfterValidator(values.dns_name), _text("DNS name", values.SUBDOMAIN)]
 Ipv4 = Annotated[str, AfterValidator(values.ipv4), _text("IPv4 address")]
 Cidr = Annotated[str, AfterValidator(values.cidr), _text("IPv4 network")]
+AddressRange = Annotated[
+    str, AfterValidator(values.address_range), _text("IPv4 address, network, or first-last")
+]
 Host = Annotated[str, AfterValidator(values.host), _text("address or name")]
 Endpoint = Annotated[str, AfterValidator(values.endpoint), _text("host[:port]")]
 Url = Annotated[str, AfterValidator(values.url), _text("URL")]

@@ -13,6 +13,7 @@ from stacks.config.cluster import ClusterSpec
 from stacks.config.control_plane import ControlPlaneSpec
 from stacks.config.etcd import EtcdSpec
 from stacks.config.fields import (
+    AddressRange,
     AllowId,
     DnsLabel,
     Endpoint,
@@ -65,6 +66,12 @@ class AddonSpec(Section):
     nodes: dict[LabelKey, LabelValue] = Field(
         default_factory=dict,
         description="toolbox: labels of the nodes that keep its image; default: all nodes",
+    )
+    addresses: tuple[AddressRange, ...] = Field(
+        (),
+        description="metallb: addresses for Services of type LoadBalancer; each item is one, a "
+        "network, or first-last",
+        exclude_if=is_unsaid,
     )
     namespaces: tuple[DnsLabel, ...] = Field(
         (),

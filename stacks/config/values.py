@@ -120,6 +120,20 @@ def _is_address(text: str) -> bool:
     return True
 
 
+def address_range(text: str) -> str:
+    """An IPv4 address, a network, or `first-last`."""
+    if "/" in text:
+        return cidr(text)
+    first, dash, last = text.partition("-")
+    for one in (first, last) if dash else (first,):
+        ipv4(one)
+    if dash and IPv4Address(first) > IPv4Address(last):
+        raise ValueError(
+            f"{short(text)} ends before it begins; write it as '10.0.0.240-10.0.0.250'"
+        )
+    return text
+
+
 def host(text: str) -> str:
     """An IPv4 address or a DNS name."""
     if re.fullmatch(r"[0-9.]+", text):

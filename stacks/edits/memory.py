@@ -84,7 +84,9 @@ def of(plan: Plan, before: Memory | None = None) -> dict[str, object]:
     return {
         "format": FORMAT,
         "config": {**settings, **lists},
-        "versions": {item.name: getattr(plan.versions, item.name) for item in fields(Versions)},
+        "versions": {
+            item.name: getattr(plan.versions, item.name) for item in fields(Versions) if item.repr
+        },
         "scripts": scripts(),
         "rendered": rendered(plan),
         **({"addons": user_addons.as_memory(plan.addons)} if plan.addons else {}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -38,6 +38,9 @@ class Versions:
     node_exporter: str
     toolbox: str
     agnhost: str
+    # Of an add-on alone, which tells it itself (user_addons.py): no plan of a cluster without it is
+    # another one for it.
+    metallb: str = field(default="unknown", repr=False)
 
 
 def for_kubernetes(
@@ -129,6 +132,7 @@ def _sets() -> Mapping[str, Versions]:
             node_exporter=names["nodeExporter"],
             toolbox=names["toolbox"],
             agnhost=names["agnhost"],
+            metallb=names["metallb"],
         )
     return out
 

@@ -286,6 +286,10 @@ def _addons(dice: Dice, by_type: Draw) -> object:
         drawn["prometheus"] = {key: value for key, value in said.items() if dice.chance(50)}
     if dice.chance(15):
         drawn["default-deny"] = {"namespaces": ["shop", "bank"][: dice.between(1, 2)]}
+    if dice.chance(15):
+        drawn["metallb"] = {
+            "addresses": [dice.one_of(("10.92.3.240-10.92.3.245", "192.168.200.0/28"))]
+        }
     if dice.chance(30):
         drawn["toolbox"] = {"nodes": {"tier": "edge"}} if dice.chance(50) else {}
     return drawn | ({"metrics-server": {}} if dice.chance(30) else {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from stacks.catalogue.entry import Wanted, no_notices
+from stacks.catalogue.entry import NodePort, Wanted, no_notices
 from stacks.catalogue.prometheus import agent, server
 from stacks.catalogue.prometheus.names import AGENT_PORT, NAMESPACE, NODE_PORT, SERVER
 from stacks.config.problems import Problem
@@ -22,7 +22,9 @@ LOCAL_PORTS: Mapping[int, str] = {
     AGENT_PORT: "the agent of Prometheus",
     NODE_PORT: "node-exporter",
 }
+PORTS: tuple[NodePort, ...] = ()
 READS_NODES: bool = True
+NEEDS_LAYER_2: bool = False
 NEEDS_POLICIES: bool = False
 notices = no_notices
 
