@@ -123,9 +123,6 @@ def _object(kind: str, spec: Document) -> Document:
 
 def rights() -> Iterator[Document]:
     """Less than upstream's: no webhook, and what is written is in its own namespace alone."""
-    state = [f"configurationstates{part}" for part in ("", "/status")]
-    told = [f"servicel2statuses{part}" for part in ("", "/status")]
-    told += [f"servicebgpstatuses{part}" for part in ("", "/status")]
     yield from _cluster_wide(
         CONTROLLER,
         [
@@ -146,27 +143,30 @@ def rights() -> Iterator[Document]:
             *_metrics(),
         ],
     )
-    yield from _here(
-        CONTROLLER,
-        [
-            _rule("", ["secrets"], ["create"]),
-            _rule("", ["secrets"], ["list"], MEMBERS_KEY),
-            _rule("", ["pods"], ["get"]),
-            _rule("apps", ["deployments"], ["get"], CONTROLLER),
-            _rule(_GROUP, _CONFIG, _LOOK),
-            _rule(_GROUP, ["ipaddresspools/status"], ["update"]),
-            _rule(_GROUP, state, _WRITE),
-        ],
-    )
-    yield from _here(
-        SPEAKER,
-        [
-            _rule("", ["configmaps", "secrets"], _LOOK),
-            _rule("", ["pods"], ["get", "list"]),
-            _rule(_GROUP, _CONFIG, _LOOK),
-            _rule(_GROUP, [*state, *told], _WRITE),
-        ],
-    )
+    yield from _here(CONTROLLER, [*_of_controller()])
+    yield from _here(SPEAKER, [*_of_speaker()])
+
+
+def _of_controller() -> Iterator[Document]:
+    yield _rule("", ["secrets"], ["create"])
+    yield _rule("", ["secrets"], ["list"], MEMBERS_KEY)
+    yield _rule("", ["pods"], ["get"])
+    yield _rule("apps", ["deployments"], ["get"], CONTROLLER)
+    yield _rule(_GROUP, _CONFIG, _LOOK)
+    yield _rule(_GROUP, ["ipaddresspools/status"], ["update"])
+    yield _rule(_GROUP, _with_status("configurationstates"), _WRITE)
+
+
+def _of_speaker() -> Iterator[Document]:
+    written = _with_status("configurationstates", "servicel2statuses", "servicebgpstatuses")
+    yield _rule("", ["configmaps", "secrets"], _LOOK)
+    yield _rule("", ["pods"], ["get", "list"])
+    yield _rule(_GROUP, _CONFIG, _LOOK)
+    yield _rule(_GROUP, written, _WRITE)
+
+
+def _with_status(*kinds: str) -> list[str]:
+    return [f"{kind}{part}" for kind in kinds for part in ("", "/status")]
 
 
 def _metrics() -> Iterator[Document]:

@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from stacks.cluster import absent, clouds, digests, fence, user_addons
 from stacks.cluster.plan import Node, Plan
@@ -22,7 +22,7 @@ from stacks.config import defaults, parse
 from stacks.config.fields import DefaultsLevel, Section
 from stacks.config.spec import Spec
 from stacks.config.values import VERSION
-from stacks.edits import endings, released
+from stacks.edits import components, endings, released
 from stacks.edits.endings import Ending
 from stacks.edits.released import Released
 from stacks.phases import desired, system_addons
@@ -84,9 +84,7 @@ def of(plan: Plan, before: Memory | None = None) -> dict[str, object]:
     return {
         "format": FORMAT,
         "config": {**settings, **lists},
-        "versions": {
-            item.name: getattr(plan.versions, item.name) for item in fields(Versions) if item.repr
-        },
+        "versions": components.as_memory(plan),
         "scripts": scripts(),
         "rendered": rendered(plan),
         **({"addons": user_addons.as_memory(plan.addons)} if plan.addons else {}),
@@ -288,8 +286,7 @@ def _versions(found: object) -> Versions:
     known = _texts(found)
     for name in _ALWAYS_KEPT:
         _require_version(name, known.get(name))
-    # A component that the previous program did not bring.
-    return Versions(**{item.name: known.get(item.name, "unknown") for item in fields(Versions)})
+    return components.of_memory(known)
 
 
 def _require_version(name: str, text: str | None) -> None:

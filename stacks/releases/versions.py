@@ -38,9 +38,8 @@ class Versions:
     node_exporter: str
     toolbox: str
     agnhost: str
-    # Of an add-on alone, which tells it itself (user_addons.py): no plan of a cluster without it is
-    # another one for it.
-    metallb: str = field(default="unknown", repr=False)
+    # Of an add-on alone: a cluster without it is the same whatever this is.
+    metallb: str = field(default="unknown", repr=False, metadata={"addon": "metallb"})
 
 
 def for_kubernetes(

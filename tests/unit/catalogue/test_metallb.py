@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -112,12 +113,20 @@ def test_preflight_and_the_ports_between_nodes_know_it() -> None:
 
 
 def test_a_cluster_without_it_does_not_know_its_version() -> None:
-    def versions(one: Plan) -> object:
-        return memory.of(one)["versions"]
+    def kept(one: Plan) -> dict[str, object]:
+        found = memory.of(one)["versions"]
+        assert isinstance(found, dict)
+        return found
 
-    assert versions(plan(load(lab()))) == versions(plan(load(config(RANGE))))
-    assert "metallb" not in repr(plan(load(lab())).versions)
-    assert plan(load(config(RANGE))).addons[0].files[0][0].startswith("metallb@0.")
+    bare, there = plan(load(lab())), plan(load(config(RANGE)))
+    assert "metallb" not in {*kept(bare)}
+    assert kept(there) == {**kept(bare), "metallb": there.versions.metallb}
+    assert "metallb" not in repr(bare.versions)
+    assert there.addons[0].files[0][0] == f"metallb@{there.versions.metallb}"
+    for one in (bare, there):
+        then = memory.read(json.loads(json.dumps(memory.of(one)))).plan
+        assert then is not None
+        assert then.versions == one.versions
 
 
 def test_a_reviewer_is_told_whose_address_goes() -> None:
