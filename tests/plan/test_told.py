@@ -55,6 +55,12 @@ NETWORKS = {
     "one's own in a cloud": (gcp(NONE), gcp({**NONE, "network.own": OWN | {"mtuOverhead": 0}})),
     "Calico, another MTU and Typha": (lab(CALICO), lab({**CALICO, "network.mtu": 1400, "network.typha": True})),
 }  # fmt: skip
+RANGE = {"addresses": ["10.92.0.240-10.92.0.245"]}
+ADDONS = {
+    "addresses for Services": (lab(), lab({"addons": {"metallb": RANGE}})),
+    "other addresses": (lab({"addons": {"metallb": RANGE}}), lab({"addons": {"metallb": {"addresses": ["10.92.0.250"]}}})),
+    "deny by default": (lab({"network.plugin": "cilium"}), lab({"network.plugin": "cilium", "addons": {"default-deny": {"namespaces": ["shop"]}}})),
+}  # fmt: skip
 PAIRS = int(os.environ.get("KUBE_HA_TOLD", "20"))
 BIRTHS = {"lab": lab(), "adopt": adopted(), "gcp": gcp(), "aws": aws()}
 
@@ -72,6 +78,11 @@ def test_what_is_around_machines_is_told(stacks: Stacks, name: str) -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_what_a_pod_network_changes_is_told(stacks: Stacks, name: str) -> None:
     assert told(stacks, Pair(name, *NETWORKS[name])).findings() == []
+
+
+@pytest.mark.parametrize("name", ADDONS)
+def test_what_an_add_on_of_the_catalogue_changes_is_told(stacks: Stacks, name: str) -> None:
+    assert told(stacks, Pair(name, *ADDONS[name])).findings() == []
 
 
 @pytest.mark.parametrize(

@@ -134,9 +134,10 @@ class RealApi:
         body: object = None,
         *,
         certificate: tuple[Path, Path] | None = None,
+        patch: str = "merge-patch+json",
     ) -> Answer:
-        """A PATCH is a merge patch. With a client certificate and its key no token is shown."""
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        """A PATCH is of kind `patch`. With a client certificate and its key no token is shown."""
+        kind = f"application/{patch}" if method == "PATCH" else "application/json"
         request = urllib.request.Request(
             f"https://127.0.0.1:{self.port}{path}",
             method=method,
