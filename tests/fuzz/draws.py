@@ -207,7 +207,7 @@ def _network(dice: Dice, by_type: Draw) -> object:
         return said
     assert isinstance(said, dict)
     backend = dice.one_of((*network.BACKENDS, *network.BACKENDS, "vxlan"))
-    kept = {"backend": backend} if network.BACKENDS else {}
+    kept: dict[str, object] = {"backend": backend} if network.BACKENDS else {}
     others = {key for one in network.BACKENDS.values() for key in one.settings}
     of_it = {*network.SETTINGS} - (
         others - {*network.BACKENDS[backend].settings} if kept else set()
