@@ -221,6 +221,10 @@ def _network(dice: Dice, by_type: Draw) -> object:
     return kept
 
 
+def _rollouts(dice: Dice, _: Draw) -> object:
+    return ["kube-system/daemonset/kube-router", "net/deployment/a.b-c"][: dice.between(1, 2)]
+
+
 def _node_port(dice: Dice, by_type: Draw) -> object:
     return dice.between(30000, 32767) if dice.chance(90) else by_type(dice)
 
@@ -332,6 +336,7 @@ _BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
     ("EtcdDoorSpec", "pools"): _one_pool,
     ("BgpPeerSpec", "zones"): _zones,
     ("NetworkSpec", "bgp_reflector_pools"): _one_pool,
+    ("OwnNetworkSpec", "rollouts"): _rollouts,
     ("Spec", "network"): _network,
     ("HooksSpec", "url"): _webhook,
     ("IngressSpec", "hosts"): _hosts,
