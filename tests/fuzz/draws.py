@@ -16,6 +16,7 @@ from stacks.checks.networks import OF_SOME
 from stacks.config.fields import Section
 from stacks.config.network import NetworkSpec
 from stacks.networks import registry as networks
+from tests.fuzz import draws_of_addons
 from tests.fuzz.corpus import accepted
 from tests.fuzz.dice import Dice
 from tests.unit.flags import SWITCHABLE, TEXT_FLAGS
@@ -264,41 +265,6 @@ def _waves(dice: Dice, _: Draw) -> object:
     return "tests/fuzz/waves.yaml" if dice.chance(90) else "tests/fuzz/none.yaml"
 
 
-def _manifests(dice: Dice, _: Draw) -> object:
-    """Files that are there, but for the last one."""
-    listed = ("tests/fuzz/widgets.yaml", "tests/fuzz/gadgets.yaml", "tests/fuzz/none.yaml")
-    first = dice.below(3)
-    return list(listed[first : first + dice.between(1, 2)])
-
-
-def _addons(dice: Dice, by_type: Draw) -> object:
-    """Of the catalogue, too: names that mean something, with settings that are theirs."""
-    drawn = by_type(dice)
-    assert isinstance(drawn, dict)
-    if dice.chance(40):
-        said: dict[str, object] = {
-            "default": dice.chance(50),
-            "path": dice.one_of(("/var/volumes", "/srv/a/b.c")),
-        }
-        drawn["local-path"] = {key: value for key, value in said.items() if dice.chance(50)}
-    if dice.chance(30):
-        said = {
-            "retentionDays": dice.between(1, 40),
-            "storageGi": dice.between(2, 100),
-            "alertmanagers": ["am.example.com:9093"],
-        }
-        drawn["prometheus"] = {key: value for key, value in said.items() if dice.chance(50)}
-    if dice.chance(15):
-        drawn["default-deny"] = {"namespaces": ["shop", "bank"][: dice.between(1, 2)]}
-    if dice.chance(15):
-        drawn["metallb"] = {
-            "addresses": [dice.one_of(("10.92.3.240-10.92.3.245", "192.168.200.0/28"))]
-        }
-    if dice.chance(30):
-        drawn["toolbox"] = {"nodes": {"tier": "edge"}} if dice.chance(50) else {}
-    return drawn | ({"metrics-server": {}} if dice.chance(30) else {})
-
-
 def _flags(dice: Dice, by_type: Draw) -> object:
     """Flags that there are most often, with texts of any kind."""
     named = by_type(dice)
@@ -324,7 +290,7 @@ def _webhook(dice: Dice, by_type: Draw) -> object:
 
 # Where the type alone says too little for a value that is often accepted.
 _BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
-    ("AddonSpec", "manifests"): _manifests,
+    ("AddonSpec", "manifests"): draws_of_addons.manifests,
     ("AuditSpec", "policy"): _policy,
     ("ControlPlaneSpec", "admission_plugins"): _plugins,
     ("ControlPlaneSpec", "api_server_args"): _flags,
@@ -345,7 +311,7 @@ _BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
     ("NodeSpec", "drain"): _hardly,
     ("NodeSpec", "keep_pods_s"): _seldom,
     ("NodeSpec", "state"): _state,
-    ("Spec", "addons"): _addons,
+    ("Spec", "addons"): draws_of_addons.addons,
     ("Spec", "allow"): _allow,
     ("VipSpec", "address"): _free_address,
     ("VipSpec", "subnet"): _subnet_of_all,

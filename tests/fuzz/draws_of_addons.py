@@ -1,0 +1,44 @@
+"""Add-ons of a drawn config: names that mean something, with settings that are theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.fuzz.dice import Dice
+
+Draw = Callable[[Dice], object]
+
+
+def manifests(dice: Dice, _: Draw) -> object:
+    """Files that are there, but for the last one."""
+    listed = ("tests/fuzz/widgets.yaml", "tests/fuzz/gadgets.yaml", "tests/fuzz/none.yaml")
+    first = dice.below(3)
+    return list(listed[first : first + dice.between(1, 2)])
+
+
+def addons(dice: Dice, by_type: Draw) -> object:
+    """Of the catalogue, too: names that mean something, with settings that are theirs."""
+    drawn = by_type(dice)
+    assert isinstance(drawn, dict)
+    if dice.chance(40):
+        said: dict[str, object] = {
+            "default": dice.chance(50),
+            "path": dice.one_of(("/var/volumes", "/srv/a/b.c")),
+        }
+        drawn["local-path"] = {key: value for key, value in said.items() if dice.chance(50)}
+    if dice.chance(30):
+        said = {
+            "retentionDays": dice.between(1, 40),
+            "storageGi": dice.between(2, 100),
+            "alertmanagers": ["am.example.com:9093"],
+        }
+        drawn["prometheus"] = {key: value for key, value in said.items() if dice.chance(50)}
+    if dice.chance(15):
+        drawn["default-deny"] = {"namespaces": ["shop", "bank"][: dice.between(1, 2)]}
+    if dice.chance(15):
+        drawn["metallb"] = {
+            "addresses": [dice.one_of(("10.92.3.240-10.92.3.245", "192.168.200.0/28"))]
+        }
+    if dice.chance(30):
+        drawn["toolbox"] = {"nodes": {"tier": "edge"}} if dice.chance(50) else {}
+    return drawn | ({"metrics-server": {}} if dice.chance(30) else {})
