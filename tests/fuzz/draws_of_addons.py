@@ -20,6 +20,10 @@ def addons(dice: Dice, by_type: Draw) -> object:
     """Of the catalogue, too: names that mean something, with settings that are theirs."""
     drawn = by_type(dice)
     assert isinstance(drawn, dict)
+    for one in drawn.values():
+        if not dice.chance(5):  # what one add-on alone has: elsewhere it is refused
+            one.pop("addresses", None)
+            one.pop("namespaces", None)
     if dice.chance(40):
         said: dict[str, object] = {
             "default": dice.chance(50),
