@@ -40,7 +40,7 @@ _CONDITIONS: Document = {
     "x-kubernetes-list-type": "map",
     "x-kubernetes-list-map-keys": ["type"],
 }
-# Kind -> plural, version, and what is typed of it.
+# Kind -> plural, version in which it is stored, and what is typed of it.
 _KINDS: Mapping[str, tuple[str, str, Mapping[str, Document]]] = {
     "BFDProfile": ("bfdprofiles", "v1beta1", {}),
     "BGPAdvertisement": ("bgpadvertisements", "v1beta1", {}),
@@ -64,6 +64,8 @@ _KINDS: Mapping[str, tuple[str, str, Mapping[str, Document]]] = {
     "ServiceBGPStatus": ("servicebgpstatuses", "v1beta1", {}),
     "ServiceL2Status": ("servicel2statuses", "v1beta1", {}),
 }
+# Its programs end where they do not find this one, which none of them reads.
+_OLD_VERSIONS: Mapping[str, str] = {"BGPPeer": "v1beta1"}
 # What says how services are announced; whoever may write these moves addresses.
 _CONFIG = (
     *("bfdprofiles", "bgpadvertisements", "bgppeers", "communities", "ipaddresspools"),
@@ -79,6 +81,7 @@ _NOT_ANNOUNCED = (
 def definitions() -> Iterator[Document]:
     """CustomResourceDefinitions of all kinds that its programs watch."""
     for kind, (plural, version, typed) in _KINDS.items():
+        old = [_version(_OLD_VERSIONS[kind], {}, stored=False)] if kind in _OLD_VERSIONS else []
         yield {
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
@@ -87,17 +90,19 @@ def definitions() -> Iterator[Document]:
                 "group": _GROUP,
                 "names": {"kind": kind, "plural": plural},
                 "scope": "Namespaced",
-                "versions": [
-                    {
-                        "name": version,
-                        "served": True,
-                        "storage": True,
-                        "schema": {"openAPIV3Schema": {**_ANYTHING, "properties": dict(typed)}},
-                        "subresources": {"status": {}},
-                    }
-                ],
+                "versions": [*old, _version(version, typed, stored=True)],
             },
         }
+
+
+def _version(name: str, typed: Mapping[str, Document], *, stored: bool) -> Document:
+    return {
+        "name": name,
+        "served": True,
+        "storage": stored,
+        "schema": {"openAPIV3Schema": {**_ANYTHING, "properties": dict(typed)}},
+        "subresources": {"status": {}},
+    }
 
 
 def settings(addresses: Sequence[str]) -> Iterator[Document]:
