@@ -22,6 +22,6 @@ class AtOnce(asyncio.SelectorEventLoop):
         done: asyncio.Future[T] = self.create_future()
         try:
             done.set_result(func(*args))
-        except Exception as error:  # noqa: BLE001 (whoever awaits it gets it, as from a thread)
+        except Exception as error:
             done.set_exception(error)
         return done

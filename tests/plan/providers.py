@@ -91,9 +91,7 @@ def created(
         mark = urn, encode(inputs).SerializeToString(deterministic=True)
         if mark not in made:
             is_key = isinstance(tls, PrivateKeyKind)
-            made[mark] = (
-                generated(inputs) if is_key else _result(tls.create(_operation(), inputs))
-            )
+            made[mark] = generated(inputs) if is_key else _result(tls.create(_operation(), inputs))
         return made[mark]
     if clouds.is_cloud(kind):
         return cloud.created(kind, inputs) if cloud else clouds.created(kind, inputs)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from itertools import islice
 
 import pytest
 
 from tests.plan.settled import Stacks
-from tests.plan.told_pairs import Pair, drawn, told
-from tests.unit.configs import adopted, aws, behind_tunnel, gcp, lab
+from tests.plan.told import Told
+from tests.plan.told_lives import UPDATES, life
+from tests.plan.told_pairs import Pair, told
+from tests.plan.told_shrunk import shrunk
+from tests.unit.configs import GONE, adopted, aws, behind_tunnel, edited, gcp, lab
 
 NAMED = {"cluster.endpoint": "api.example.com"}
 ZONE = {"frontDoors": {"dns": "managed", "zone": {"domain": "example.com", "private": True}}}
@@ -61,7 +63,7 @@ ADDONS = {
     "other addresses": (lab({"addons": {"metallb": RANGE}}), lab({"addons": {"metallb": {"addresses": ["10.92.0.250"]}}})),
     "deny by default": (lab({"network.plugin": "cilium"}), lab({"network.plugin": "cilium", "addons": {"default-deny": {"namespaces": ["shop"]}}})),
 }  # fmt: skip
-PAIRS = int(os.environ.get("KUBE_HA_TOLD", "20"))
+LIVES = -(-int(os.environ.get("KUBE_HA_TOLD", "64")) // UPDATES)
 BIRTHS = {"lab": lab(), "adopt": adopted(), "gcp": gcp(), "aws": aws()}
 
 
@@ -85,8 +87,24 @@ def test_what_an_add_on_of_the_catalogue_changes_is_told(stacks: Stacks, name: s
     assert told(stacks, Pair(name, *ADDONS[name])).findings() == []
 
 
-@pytest.mark.parametrize(
-    "pair", [pytest.param(pair, id=pair.name) for pair in islice(drawn(seed=11), PAIRS)]
-)
-def test_an_edit_is_told_as_it_is_done(stacks: Stacks, pair: Pair) -> None:
-    assert told(stacks, pair).findings() == [], f"{pair.before}\n{pair.after}"
+@pytest.mark.parametrize("number", range(LIVES))
+def test_each_update_of_a_life_is_told_as_it_is_done(stacks: Stacks, number: int) -> None:
+    for update in life(stacks, 11, number):
+        assert update.findings() == [], f"{update.pair}"
+
+
+def test_a_pair_that_is_told_falsely_is_made_small(
+    stacks: Stacks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Words that never tell of an add-on are false where one comes, and about nothing else of this edit."""
+    before = lab({"pools.worker": GONE, "pools.master.count": 1})
+    after = edited(before, {"addons": {"toolbox": {}}, "kubelet.maxPods": 60})
+    whole = Told.__dict__["told"].func
+    monkeypatch.setattr(
+        Told,
+        "told",
+        property(lambda one: [place for place in whole(one) if place[1][0] != "addon"]),
+    )
+    small = shrunk(stacks, Pair("an add-on", before, after), "not told: addon", tries=8)
+    assert small is not None
+    assert small.after == edited(before, {"addons": {"toolbox": {}}})

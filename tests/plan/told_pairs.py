@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from stacks.edits import memory
 from stacks.edits.memory import Memory
@@ -14,8 +13,6 @@ from tests.plan.recording import Engine
 from tests.plan.settled import Stacks
 from tests.plan.told import Told
 from toolchain.values import plain
-
-_FUZZ = Path(__file__).parents[1] / "fuzz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +36,6 @@ def updated(
 ) -> Told:
     """What the program tells of one update of a stack, and what the engine does. Raises RunError."""
     stacks.brought(config)
-    (engine.folder / "tests").mkdir(exist_ok=True)
-    if not (engine.folder / "tests/fuzz").exists():
-        (engine.folder / "tests/fuzz").symlink_to(_FUZZ)
     doors = config.get("frontDoors")
     zone = doors.get("zone") if isinstance(doors, Mapping) else None
     if zone and zone.get("id"):
