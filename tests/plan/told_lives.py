@@ -20,7 +20,7 @@ from stacks.edits import silence, transition
 from stacks.edits.memory import Memory
 from stacks.edits.transition import TransitionError
 from stacks.order.difference import Edit, edit
-from tests.fuzz import clusters, edits
+from tests.fuzz import clusters, edits, likely
 from tests.fuzz.clusters import Config
 from tests.fuzz.dice import Dice
 from tests.plan import told_files
@@ -87,7 +87,10 @@ def life(stacks: Stacks, seed: int, number: int) -> Iterator[Update]:
 
 def _born(folder: Path, source: random.Random) -> Config:
     while True:
-        config = told_files.there(clusters.accepted(Dice(source.randbytes(clusters.BYTES))))
+        dice = Dice(source.randbytes(2 * clusters.BYTES))
+        config = clusters.accepted(dice)
+        likely.network(dice, config)
+        config = told_files.there(config)
         if accepted(folder, config, None) is not None:
             return config
 
@@ -101,6 +104,8 @@ def _edited(
         edited = copy.deepcopy(config)
         if dice.chance(3):
             edits.reorder(edited)
+        elif dice.chance(60):
+            likely.applied(dice, edited)
         else:
             edits.applied(dice, edited)
         edited = told_files.there(edited)
