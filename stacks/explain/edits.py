@@ -37,6 +37,7 @@ def edits(before: Memory | None, plan: Plan, found: Changes) -> tuple[str, ...]:
         *_marks(then, plan),
         *_rotations(then, plan),
         *_addons(then, plan),
+        *_files(then, plan),
         *_words(then, plan),
         *settings.changed(then.spec, plan.spec),
     )
@@ -45,6 +46,14 @@ def edits(before: Memory | None, plan: Plan, found: Changes) -> tuple[str, ...]:
     if not out and (found.nodes or found.addons):
         return ("Apply changed files that the config names",)
     return out
+
+
+def _files(then: Plan, plan: Plan) -> Iterator[str]:
+    """Files of the same name in which something else is."""
+    known = dict(then.outside)
+    for name, total in plan.outside:
+        if known.get(name, total) != total:
+            yield f"Change the content of {name}"
 
 
 def _step(what: str, was: str, now: str) -> str:

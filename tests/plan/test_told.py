@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
 
+from tests.plan import told_files
 from tests.plan.settled import Stacks
 from tests.plan.told import Told
 from tests.plan.told_lives import UPDATES, life
-from tests.plan.told_pairs import Pair, told
+from tests.plan.told_pairs import Pair, told, updated
 from tests.plan.told_shrunk import shrunk
-from tests.unit.configs import GONE, adopted, aws, behind_tunnel, edited, gcp, lab
+from tests.unit.configs import GONE, adopted, aws, behind_tunnel, edited, gcp, host_key, lab
 
 NAMED = {"cluster.endpoint": "api.example.com"}
 ZONE = {"frontDoors": {"dns": "managed", "zone": {"domain": "example.com", "private": True}}}
@@ -85,6 +87,48 @@ def test_what_a_pod_network_changes_is_told(stacks: Stacks, name: str) -> None:
 @pytest.mark.parametrize("name", ADDONS)
 def test_what_an_add_on_of_the_catalogue_changes_is_told(stacks: Stacks, name: str) -> None:
     assert told(stacks, Pair(name, *ADDONS[name])).findings() == []
+
+
+ONE = {"pools.worker": GONE, "pools.master.hosts": adopted()["pools"]["master"]["hosts"][:1]}  # type: ignore[index]
+ALONE = {
+    "pools.worker": GONE,
+    "pools.master": {"roles": ["etcd", "master", "worker"], "count": 1},
+}
+GIVEN = {"certificates": [{"certificate": "keys/b.crt", "key": "keys/b"}]}
+BASTION = {"address": "192.0.2.9", "hostKey": host_key(9), "privateKeyFile": "keys/b"}
+FILES = {
+    "the key of machines": adopted({**ONE, "machines.ssh": {"privateKeyFile": "keys/b"}}),
+    "the key of a bastion": adopted({**ONE, "machines.ssh": {"agent": True, "bastion": BASTION}}),
+    "a certificate of the ingress tier": lab(
+        {**ALONE, "frontDoors": {"vip": {"address": "10.92.0.5"}, "ingress": GIVEN}}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_another_one_under_its_name_is_told(stacks: Stacks, name: str) -> None:
+    told_files.lay(stacks.folder)
+    engine, config = stacks.new(FILES[name]), FILES[name]
+    updated(stacks, engine, config)
+    told_files.pair(stacks.folder / "keys/b")
+    after = updated(stacks, engine, config)
+    assert after.run.changes
+    assert after.findings() == []
+    assert "Change the content of keys/b" in after.report.headline.edits
+
+
+def test_a_key_file_in_another_place_is_no_other_way_of_login(stacks: Stacks) -> None:
+    told_files.lay(stacks.folder)
+    shutil.copy(stacks.folder / "keys/a", stacks.folder / "keys/c")
+    before, after = (
+        adopted({**ONE, "machines.ssh": {"privateKeyFile": f"keys/{name}"}}) for name in "ac"
+    )
+    moved = told(stacks, Pair("moved", before, after))
+    assert moved.findings() == []
+    assert {change.name for change in moved.run.changes if change.mark == "~"} == {
+        "prod-nodes",
+        "prod-gate",
+    }
 
 
 @pytest.mark.parametrize("number", range(LIVES))

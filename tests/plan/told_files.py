@@ -27,7 +27,7 @@ def lay(folder: Path) -> None:
     (folder / "keys").mkdir(exist_ok=True)
     for name in _PAIRS:
         if not (folder / name).exists():
-            _pair(folder / name)
+            pair(folder / name)
 
 
 def there(raw: Config) -> Config:
@@ -65,7 +65,8 @@ def _of(drawn: object) -> str:
     return _PAIRS[len(str(drawn)) % len(_PAIRS)]
 
 
-def _pair(file: Path) -> None:
+def pair(file: Path) -> None:
+    """A new key there, and its certificate in a file beside it."""
     key = ec.generate_private_key(ec.SECP256R1())
     file.write_bytes(
         key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
