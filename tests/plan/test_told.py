@@ -66,6 +66,21 @@ ADDONS = {
     "deny by default": (lab({"network.plugin": "cilium"}), lab({"network.plugin": "cilium", "addons": {"default-deny": {"namespaces": ["shop"]}}})),
 }  # fmt: skip
 LIVES = -(-int(os.environ.get("KUBE_HA_TOLD", "64")) // UPDATES)
+EDGES = lab(
+    {
+        "frontDoors.vip": {"address": "10.92.0.5"},
+        "pools.edge": {"roles": ["loadbalancer"], "count": 2},
+        "pools.worker": GONE,
+        "pools.master.count": 1,
+    }
+)
+OWN = edited(EDGES, {"frontDoors.vip.failover": "own"})
+BALANCERS = {
+    "a lost one": (EDGES, edited(EDGES, {"nodes": {"edge-1": {"state": "lost"}}})),
+    "one in wrong hands": (EDGES, edited(EDGES, {"nodes": {"edge-1": {"state": "compromised"}}})),
+    "one without keepalived": (OWN, edited(OWN, {"nodes": {"edge-2": {"state": "lost"}}})),
+    "one that is recreated": (OWN, edited(OWN, {"nodes": {"edge-2": {"generation": 2}}})),
+}
 BIRTHS = {"lab": lab(), "adopt": adopted(), "gcp": gcp(), "aws": aws()}
 
 
@@ -77,6 +92,11 @@ def test_the_birth_of_a_cluster_is_told(stacks: Stacks, provider: str) -> None:
 @pytest.mark.parametrize("name", CLOUDS)
 def test_what_is_around_machines_is_told(stacks: Stacks, name: str) -> None:
     assert told(stacks, Pair(name, *CLOUDS[name])).findings() == []
+
+
+@pytest.mark.parametrize("name", BALANCERS)
+def test_a_load_balancer_that_is_given_up_is_told(stacks: Stacks, name: str) -> None:
+    assert told(stacks, Pair(name, *BALANCERS[name])).findings() == []
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -22,10 +22,11 @@ _KEPT = frozenset(
 
 
 def shrunk(stacks: Stacks, pair: Pair, kind: str, *, tries: int = _TRIES) -> Pair | None:
-    """The smallest pair found with a finding of that kind; None where the pair alone has none."""
-    if kind not in kinds(stacks, pair):
-        return None
-    left, found = tries, True
+    """The smallest pair found with a finding of that kind; None where the pair alone has none.
+
+    What it says of a rotation may be refused of a cluster that is born, and goes then.
+    """
+    has, left, found = kind in kinds(stacks, pair), tries, True
     while found and left > 0:
         found = False
         for smaller in _smaller(pair):
@@ -33,11 +34,11 @@ def shrunk(stacks: Stacks, pair: Pair, kind: str, *, tries: int = _TRIES) -> Pai
                 continue
             left -= 1
             if kind in kinds(stacks, smaller):
-                pair, found = smaller, True
+                pair, found, has = smaller, True, True
                 break
             if left <= 0:
                 break
-    return pair
+    return pair if has else None
 
 
 def kinds(stacks: Stacks, pair: Pair) -> set[str]:
