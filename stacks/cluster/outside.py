@@ -1,4 +1,4 @@
-"""Files of the computer that plans: what a config names and does not hold, known by sums.
+"""What a config names and does not hold, known by sums: files of the computer that plans, a secret.
 
 A key or certificate that is another one under the same name is a change like any other. Sums go
 into the plan and the stack's memory, texts do not.
@@ -11,7 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from stacks.config import local_file
+from stacks.config.object_store import SECRET
 from stacks.config.spec import Spec
+
+SECRET_NAME = f"kube-ha:{SECRET}"  # of the secret of the object store's key, beside files
 
 Sums = tuple[tuple[str, str], ...]  # (name as the config has it, SHA-256), sorted
 
@@ -20,6 +23,17 @@ def read(spec: Spec, root: Path) -> Sums:
     """Of all that are there: a plan may be made on a computer that has none of them."""
     known = ((name, _sum(root, name)) for name in sorted({*_named(spec)}))
     return tuple((name, found) for name, found in known if found)
+
+
+def with_secret(sums: Sums, secret: str, salt: str) -> Sums:
+    """With the secret of the object store's key; "" is one that only an update knows.
+
+    People may have chosen it: so little of a slow hash is kept that nobody is sure of a guess.
+    """
+    if not secret:
+        return sums
+    known = hashlib.scrypt(secret.encode(), salt=salt.encode(), n=1 << 14, r=8, p=1, dklen=4)
+    return tuple(sorted({**dict(sums), SECRET_NAME: known.hex()}.items()))
 
 
 def marks(own: Sums, other: Sums) -> Mapping[str, str]:

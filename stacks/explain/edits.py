@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
+from stacks.cluster import outside
 from stacks.cluster.names import spoken
 from stacks.cluster.plan import Node, Plan
 from stacks.edits import membership
@@ -49,10 +50,14 @@ def edits(before: Memory | None, plan: Plan, found: Changes) -> tuple[str, ...]:
 
 
 def _files(then: Plan, plan: Plan) -> Iterator[str]:
-    """Files of the same name in which something else is."""
+    """Files of the same name in which something else is, and the secret that is none."""
     known = dict(then.outside)
     for name, total in plan.outside:
-        if known.get(name, total) != total:
+        if known.get(name, total) == total:
+            continue
+        if name == outside.SECRET_NAME:
+            yield "Change the secret of the object store's key"
+        else:
             yield f"Change the content of {name}"
 
 

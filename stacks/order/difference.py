@@ -263,7 +263,7 @@ class _Run:
                 return rotation.signing(known["seed"])
             case "store secret", _:
                 store = self.scene.plan.spec.etcd.backup.object_store
-                return store.access_key if store else ""
+                return (store.access_key, self._mark(outside.SECRET_NAME)) if store else ""
             case "provider id", node:
                 return self.scene.plan.node(node).generation
         return ""

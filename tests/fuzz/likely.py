@@ -89,6 +89,11 @@ def _node(dice: Dice, raw: Config) -> None:
         listed[name] = {"state": dice.one_of(states)}
 
 
+def _secret(dice: Dice, raw: Config) -> None:
+    """Another secret of the object store's key."""
+    raw["backupSecretKey"] = {"secure": f"another-{dice.below(3)}"}
+
+
 _ALL: tuple[Callable[[Dice, Config], None], ...] = (
-    *(_section, _section, _one_key, _one_key, _one_key, _rotated, _node, _node),
+    *(_section, _section, _one_key, _one_key, _one_key, _rotated, _node, _node, _secret),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from tests.plan.told import Told
 from tests.plan.told_lives import UPDATES, life
 from tests.plan.told_pairs import Pair, told, updated
 from tests.plan.told_shrunk import shrunk
-from tests.unit.configs import GONE, adopted, aws, behind_tunnel, edited, gcp, host_key, lab
+from tests.unit.configs import GONE, adopted, aws, behind_tunnel, edited, gcp, host_key, lab, with_store
 
 NAMED = {"cluster.endpoint": "api.example.com"}
 ZONE = {"frontDoors": {"dns": "managed", "zone": {"domain": "example.com", "private": True}}}
@@ -135,6 +135,15 @@ def test_a_file_that_is_another_one_under_its_name_is_told(stacks: Stacks, name:
     assert after.run.changes
     assert after.findings() == []
     assert "Change the content of keys/b" in after.report.headline.edits
+
+
+def test_another_secret_of_the_object_store_is_told(stacks: Stacks) -> None:
+    before = edited(lab({"pools.worker": GONE, "pools.master.count": 1}), with_store())
+    after = {**before, "backupSecretKey": {"secure": "another-secret"}}
+    changed = told(stacks, Pair("a secret", before, after))
+    assert [str(change) for change in changed.run.changes] == ["~ dev-master-1-etcd-keys"]
+    assert changed.findings() == []
+    assert changed.report.headline.edits == ("Change the secret of the object store's key",)
 
 
 def test_a_key_file_in_another_place_is_no_other_way_of_login(stacks: Stacks) -> None:

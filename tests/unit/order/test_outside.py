@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from stacks.cluster import resolve
+from stacks.cluster import outside, resolve
 from stacks.cluster.outside import Sums
 from stacks.edits import memory
 from stacks.load import load
@@ -21,6 +21,13 @@ def other_logins(then: Sums, now: Sums) -> bool:
     was, plan = (dataclasses.replace(made, outside=sums) for sums in (then, now))
     known = memory.read(json.loads(json.dumps(memory.of(was))))
     return any(LOGIN in one.by for one in edit(known, plan).differences)
+
+
+def test_little_is_kept_of_a_secret_and_nothing_of_one_that_is_not_known() -> None:
+    once, again = (outside.with_secret((), "a-secret", "dev") for _ in range(2))
+    assert once == again != outside.with_secret((), "another", "dev")
+    assert [len(total) for _, total in once] == [8]
+    assert outside.with_secret((), "", "dev") == ()
 
 
 def test_another_content_is_another_way_of_login() -> None:
