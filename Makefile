@@ -143,8 +143,8 @@ test: setup ## fast tiers, the core stories on the lab, and of the others those 
 	@$(PY) -m toolchain.yaml_host
 	@$(PY) -m tests.run core $(if $(LANES),--lanes $(LANES))
 
-fuzz: setup ## planning with random configs and edits, N (10000) of each; TOLD (200) are compared with what is registered
-	@KUBE_HA_FUZZ=$(or $(N),10000) KUBE_HA_TOLD=$(or $(TOLD),200) $(PY) -m pytest -q tests/fuzz tests/plan/test_told.py
+fuzz: setup ## planning with random configs and edits, N (10000) of each; TOLD (200) updates are compared with what is registered: those of SEED, else other ones every time, from life FIRST (0)
+	@KUBE_HA_FUZZ=$(or $(N),10000) $(PY) -m pytest -q tests/fuzz && $(PY) -m tests.plan.told_fuzz --pairs $(or $(TOLD),200) $(if $(SEED),--seed $(SEED)) $(if $(FIRST),--first $(FIRST))
 
 e2e: setup ## every story that has not passed yet on what is here, LANES at a time; all with FRESH=1, some with STORY=name,name
 	@bash lab/host.sh install tests

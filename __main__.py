@@ -8,7 +8,7 @@ from typing import NoReturn
 import pulumi
 
 from components import outputs
-from components.kubernetes_cluster import built, prepared, tell
+from components.kubernetes_cluster import SECRET, built, prepared, tell
 from stacks.checks import object_store
 from stacks.config import stack_file
 from stacks.config.problems import SpecError
@@ -28,7 +28,8 @@ def refuse(text: str) -> NoReturn:
 file = Path(f"Pulumi.{pulumi.get_stack()}.yaml")
 given = stack_file.of_engine(os.environ, stack_file.folder(file))
 try:
-    wanted = prepared(given, where=str(file), has_lab=True)
+    known = stack_file.secret_of_engine(os.environ, SECRET)
+    wanted = prepared(given, where=str(file), store_secret=known, has_lab=True)
     secret = object_store.secret(wanted.plan.spec, os.environ)
     tell(wanted, given)
     made = built(wanted, None if secret is None else pulumi.Output.secret(secret))

@@ -9,6 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -22,7 +26,7 @@ from components.last_applied import Last
 from components.pki.authority import Pki
 from components.protection import Protection
 from components.ssh import reach
-from stacks.cluster import artifacts
+from stacks.cluster import artifacts, outside
 from stacks.cluster.artifacts import File
 from stacks.cluster.plan import Plan
 from stacks.config import stack_file
@@ -62,6 +66,10 @@ def prepared(
     *,
     where: str,
     memory: Callable[[], Last] = last_applied.read,
+
+
+    memory: str = last_applied.OUTPUT,
+    store_secret: str = "",
     has_lab: bool = False,
 ) -> Prepared:
     """What a config makes of what the stack remembers, and of which machines answer.
@@ -69,12 +77,18 @@ def prepared(
     `where` names the config in errors; `memory` reads what is remembered; `has_lab`: the program is
     that of the checkout, which has the lab's scripts. Raises RunError with all problems at once,
     when nothing of the cluster has been registered, so nothing is touched.
+
+
+    `where` names the config in errors; `memory` is the output of the stack that remembers;
+    `store_secret` that of the object store's key, as far as it is known by now; `has_lab`: the
+    program is that of the checkout, which has the lab's scripts. Raises RunError with all problems
+    at once; nothing has been registered then, so nothing is touched.
     """
     try:
         spec = load(given.config, misread=given.problems)
         last = memory()
         before = transition.remembered(last.memory)
-        plan = planned(spec, before)
+        plan = _with_secret(planned(spec, before), store_secret)
         verdict = transition.check(before, plan)
         if plan.local and not has_lab:
             raise RunError(f"{where}: machines of the lab need the program of kube-ha's checkout")
@@ -91,6 +105,14 @@ def prepared(
     except artifacts.ArtifactError as error:
         raise RunError(str(error)) from None
     return Prepared(plan=plan, last=last.memory, before=before, said=said, files=files)
+
+
+def _with_secret(plan: Plan, secret: str) -> Plan:
+    """That it is another one is told; without a store nobody gets it."""
+    if plan.spec.etcd.backup.object_store is None:
+        return plan
+    sums = outside.with_secret(plan.outside, secret, plan.spec.cluster.name)
+    return replace(plan, outside=sums)
 
 
 def tell(cluster: Prepared, given: StackFile) -> None:
@@ -152,6 +174,10 @@ class KubernetesCluster(ComponentResource):
         secret_key = {} if backup_secret_key is None else {SECRET: {"secure": ""}}
         given = stack_file.of_program({**config, **secret_key}, Path())
         wanted = prepared(given, where=name, memory=partial(last_applied.read, f"{name}Applied"))
+
+
+        known = backup_secret_key if isinstance(backup_secret_key, str) else ""
+        wanted = prepared(given, where=name, memory=f"{name}Applied", store_secret=known)
         super().__init__("kube-ha:index:KubernetesCluster", name, None, opts)
         tell(wanted, given)
         secret = None if backup_secret_key is None else Output.secret(backup_secret_key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from stacks.cluster import clouds
+from stacks.cluster.outside import Sums
 from stacks.cluster.user_addons import Addon
 from stacks.config.addresses import nth
 from stacks.config.fields import GIVEN_UP, ZONE_LABEL, GivenUp, NodeState, Role
@@ -133,6 +134,7 @@ class Plan:
     load_balancers: tuple[Node, ...]  # in rollout order
     etcd_stacked: bool  # every master has its own etcd member and uses only 127.0.0.1
     addons: tuple[Addon, ...] = ()  # of the user's; sorted by name, which is their order
+    outside: Sums = ()  # of files that the config names, as far as they are known
     fenced: tuple[Fenced, ...] = ()  # sorted; of this config alone, until fence.kept adds the past
     warnings: tuple[tuple[str, str], ...] = ()  # (config path, text), of what load.py has checked
     acting_name: str = ""  # of the master that acts for the cluster; empty: the first one

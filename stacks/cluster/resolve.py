@@ -8,6 +8,8 @@ from pathlib import Path
 
 from stacks.catalogue.entry import Wanted
 from stacks.cluster import fence, inventory, sizing, user_addons
+from stacks.cluster import outside as outside_files
+from stacks.cluster.outside import Sums
 from stacks.cluster.plan import Bastion, Mirror, Node, Plan, Ssh
 from stacks.cluster.user_addons import Addon
 from stacks.config import defaults
@@ -29,14 +31,15 @@ def plan(
     size: Size | None = None,
     sets: Versions | None = None,
     addons: tuple[Addon, ...] | None = None,
+    outside: Sums | None = None,
     root: Path = user_addons.HERE,
 ) -> Plan:
     """Everything that follows from a config that load() accepted, resolved.
 
     `level` is that of the defaults of the cluster that exists, `size` the one its settings are
     made for; None: it is new. `sets` are the component versions of a plan of the past, `addons`
-    what its add-ons were; default: those of the lock, and what is in the files that the config
-    names. `root`: what relative paths start from.
+    what its add-ons were, `outside` what other files held; default: those of the lock, and what is
+    in the files that the config names. `root`: what relative paths start from.
     """
     present = inventory.present(said)
     spec = sizing.settled(defaults.settled(said, level), sizing.nodes(said, present), size)
@@ -60,6 +63,7 @@ def plan(
         load_balancers=balancers,
         etcd_stacked=all(node.is_etcd for node in masters),
         addons=user_addons.read(wanted, root) if addons is None else addons,
+        outside=outside_files.read(spec, root) if outside is None else outside,
         fenced=fence.given_up(spec, away),
     )
 

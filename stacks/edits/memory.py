@@ -88,6 +88,7 @@ def of(plan: Plan, before: Memory | None = None) -> dict[str, object]:
         "scripts": scripts(),
         "rendered": rendered(plan),
         **({"addons": user_addons.as_memory(plan.addons)} if plan.addons else {}),
+        **({"outside": dict(plan.outside)} if plan.outside else {}),
         **({"fenced": fence.as_memory(plan)} if plan.fenced else {}),
         **({"released": released.dumped(gone)} if gone else {}),
         **absent.as_memory(plan, *missed),
@@ -218,6 +219,7 @@ def read(previous: Mapping[str, object]) -> Memory:
             parse.remembered(_as_it_was(config)),
             sets=_versions(previous.get("versions")),
             addons=_addons_of(previous.get("addons")),
+            outside=tuple(_texts(previous.get("outside")).items()),
         )
         # An old version of this program knew those alone that its config named.
         if "fenced" in previous:

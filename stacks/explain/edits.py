@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
+from stacks.cluster import outside
 from stacks.cluster.names import spoken
 from stacks.cluster.plan import Node, Plan
 from stacks.edits import membership
@@ -37,6 +38,7 @@ def edits(before: Memory | None, plan: Plan, found: Changes) -> tuple[str, ...]:
         *_marks(then, plan),
         *_rotations(then, plan),
         *_addons(then, plan),
+        *_files(then, plan),
         *_words(then, plan),
         *settings.changed(then.spec, plan.spec),
     )
@@ -45,6 +47,18 @@ def edits(before: Memory | None, plan: Plan, found: Changes) -> tuple[str, ...]:
     if not out and (found.nodes or found.addons):
         return ("Apply changed files that the config names",)
     return out
+
+
+def _files(then: Plan, plan: Plan) -> Iterator[str]:
+    """Files of the same name in which something else is, and the secret that is none."""
+    known = dict(then.outside)
+    for name, total in plan.outside:
+        if known.get(name, total) == total:
+            continue
+        if name == outside.SECRET_NAME:
+            yield "Change the secret of the object store's key"
+        else:
+            yield f"Change the content of {name}"
 
 
 def _step(what: str, was: str, now: str) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from stacks.order.difference import LOGIN, PATIENCE, RECREATED, SCRIPT, Difference
-from stacks.phases.effects import CONNECTION
+from stacks.phases.effects import CONNECTION, INGRESS_CERTIFICATES
 
 _LOGIN = f"{CONNECTION.what}: {CONNECTION.then}"
 _ALL_AGAIN = "converge.generation: every phase runs again, what is right stays"
 _FETCHED = "places to fetch from: the next download is from there, nothing restarts"
 _FOLLOWS = "phase master runs again, nothing else restarts"
 _PATIENT = "runs again with another time limit, nothing restarts"
+_SHOWN = f"{INGRESS_CERTIFICATES.what}: {INGRESS_CERTIFICATES.then}"
 _PLACED = "keys and certificates are placed again, nothing restarts"
 
 
@@ -23,6 +24,8 @@ def of_node(one: Difference, told: str) -> str:
         return _ALL_AGAIN
     if "ARTEFACTS" in one.by and told != "master":
         return _FETCHED
+    if told == "ingress" and one.by - {PATIENCE}:
+        return _SHOWN
     if told == "pki" and one.by - {PATIENCE}:
         return _PLACED
     if one.by == {PATIENCE}:

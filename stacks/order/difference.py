@@ -6,13 +6,13 @@ Pure: what only an update knows, or is secret, counts as other where that which 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from graphlib import TopologicalSorter
 from typing import Literal, get_args
 
-from stacks.cluster import artifacts, certificates, clouds, rotation
-from stacks.cluster.plan import Plan
+from stacks.cluster import artifacts, certificates, clouds, outside, rotation
+from stacks.cluster.plan import Plan, Ssh
 from stacks.edits import memory
 from stacks.edits.memory import Memory
 from stacks.order.scene import Scene
@@ -106,7 +106,11 @@ def edit(before: Memory | None, plan: Plan) -> Edit:
         found = [*_of_those_that_come(now)]
     else:
         then = before.plan
-        was = _Run(Scene(previous=before, plan=then, files=artifacts.outlined(then), now_s=0))
+        was = _Run(
+            Scene(previous=before, plan=then, files=artifacts.outlined(then), now_s=0),
+            marks=outside.marks(then.outside, plan.outside),
+        )
+        now = replace(now, marks=outside.marks(plan.outside, then.outside))
         gone = (step for step in was.steps if step.name not in now.by_name)
         found = [*_changed(was, now, before), *(Difference(step=one, mark="-") for one in gone)]
     return Edit(steps=now.steps, differences=tuple(found))
@@ -165,6 +169,7 @@ class _Run:
     """The steps of one run, and what the engine would hold of each."""
 
     scene: Scene
+    marks: Mapping[str, str] = field(default_factory=dict)  # of files that the config names
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
@@ -205,7 +210,19 @@ class _Run:
             yield "GENERATION", plan.spec.converge.generation if plan.local else 1
             return
         yield "NODE", node.name
-        yield LOGIN, (node.ssh, clouds.way_in(plan.spec))
+        yield LOGIN, (self._way(node.ssh), clouds.way_in(plan.spec))
+
+    def _way(self, ssh: Ssh | None) -> Ssh | None:
+        """By what is in its key files."""
+        if ssh is None:
+            return None
+        bastion = ssh.bastion
+        if bastion is not None:
+            bastion = replace(bastion, private_key_file=self._mark(bastion.private_key_file))
+        return replace(ssh, private_key_file=self._mark(ssh.private_key_file), bastion=bastion)
+
+    def _mark(self, name: str | None) -> str | None:
+        return None if name is None else self.marks.get(name, name)
 
     def _text(self, said: Said) -> str:
         if isinstance(said, str):
@@ -218,9 +235,19 @@ class _Run:
             return self._leafs[source.name]
         if source.kind == "encryption keys":
             return {name: name for name in rotation.encryption_keys(self.scene.plan.spec)}
+        if source.kind in ("given", "given chain"):
+            return self._given(source)
         if source.kind == "door":
             return [self.scene.plan.balancer]
         return f"{source.kind} {source.name} {self._generation(source)}"
+
+    def _given(self, source: Source) -> str:
+        wanted = self.scene.plan.spec.front_doors.ingress
+        if wanted is None:
+            raise KeyError(source.name)
+        one = wanted.certificates[int(source.name) - 1]
+        files = (one.certificate, one.key) if source.kind == "given" else (one.certificate,)
+        return " ".join(self.marks.get(name, name) for name in files)
 
     def _generation(self, source: Source) -> object:
         known = rotation.of(self.scene.plan.spec)
@@ -236,7 +263,7 @@ class _Run:
                 return rotation.signing(known["seed"])
             case "store secret", _:
                 store = self.scene.plan.spec.etcd.backup.object_store
-                return store.access_key if store else ""
+                return (store.access_key, self._mark(outside.SECRET_NAME)) if store else ""
             case "provider id", node:
                 return self.scene.plan.node(node).generation
         return ""

@@ -190,6 +190,7 @@ CERTIFICATES = Effect(
 LOAD_BALANCER_CERTIFICATES = Effect(
     what="certificates", then="read whenever keepalived asks the cluster, nothing restarts"
 )
+INGRESS_CERTIFICATES = OF_VALUE["ingress", "GIVEN"]
 CONNECTION = Effect(what="way of login", then="commands run again by it, nothing restarts")
 
 

@@ -36,11 +36,16 @@ def applied(dice: Dice, raw: Config) -> None:
     """One to three edits, and at times words that allow what they would be refused for."""
     for _ in range(dice.between(1, 3)):
         dice.one_of(_ALL)(dice, raw)
-    subjects = _subjects(raw)  # a config that is broken may have no pools
+    allowing = allowed(raw)  # a config that is broken may have no pools
     if dice.chance(5):
         breakage.broken(dice, raw)
     if dice.chance(40):
-        raw["allow"] = [f"{kind}/{word}" for kind in refusals.ALLOWABLE for word in subjects]
+        raw["allow"] = allowing
+
+
+def allowed(raw: Config) -> list[str]:
+    """Words that allow whatever can be allowed."""
+    return [f"{kind}/{word}" for kind in refusals.ALLOWABLE for word in _subjects(raw)]
 
 
 def _subjects(raw: Config) -> list[str]:

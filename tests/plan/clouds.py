@@ -6,6 +6,7 @@ say (lengths, words, what excludes what) is told from the providers' documentati
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import re
@@ -116,22 +117,33 @@ def problems(kind: str, inputs: Properties) -> list[str]:
 
 
 def _of_annotations(kind: str, given: Mapping[str, Value]) -> Iterator[str]:
+    known, required, names = _declared(kind)
+    for missing in required:
+        if given.get(_camel(missing)) is None:
+            yield f"{kind}: {missing} is missing"
+    for key, value in given.items():
+        if key not in known:
+            yield f"{kind}: no input {key}"
+        elif value is not None and not _fits(value, known[key].annotation, names):
+            yield f"{kind}: {key} is {value!r}"
+
+
+@functools.cache
+def _declared(
+    kind: str,
+) -> tuple[Mapping[str, inspect.Parameter], list[str], Mapping[str, object]]:
+    """Inputs of a type by their names on the wire, those that have to be there, and names of the SDK's types."""
     package, path, name = kind.split(":")
     module = importlib.import_module(f"pulumi_{package}.{path.partition('/')[0]}")
     cls = getattr(module, name)
     accepted = inspect.signature(cls._internal_init).parameters
     # What the constructor itself asks for, when it makes the bag of inputs.
     source = inspect.getsource(cls._internal_init)
-    for missing in re.findall(r"Missing required property '(\w+)'", source):
-        if given.get(_camel(missing)) is None:
-            yield f"{kind}: {missing} is missing"
-    known = {_camel(key): parameter for key, parameter in accepted.items()}
-    names = vars(importlib.import_module(f"{module.__name__}._inputs"))
-    for key, value in given.items():
-        if key not in known:
-            yield f"{kind}: no input {key}"
-        elif value is not None and not _fits(value, known[key].annotation, names):
-            yield f"{kind}: {key} is {value!r}"
+    return (
+        {_camel(key): parameter for key, parameter in accepted.items()},
+        re.findall(r"Missing required property '(\w+)'", source),
+        vars(importlib.import_module(f"{module.__name__}._inputs")),
+    )
 
 
 def _fits(value: Value, annotation: object, names: Mapping[str, object]) -> bool:

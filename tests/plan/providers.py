@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Coroutine, Mapping
+from typing import Protocol, TypeVar
 from unittest import mock
 
 from tests.plan import clouds
 from toolchain.command import inputs as command
 from toolchain.resources import Difference, Kind, Operation, compare
 from toolchain.tls.certificates import LOCALLY_SIGNED, REQUEST, SELF_SIGNED
-from toolchain.tls.keys import PrivateKeyKind
+from toolchain.tls.keys import PrivateKeyKind, generated
 from toolchain.values import Properties, Secret, Value, encode
+
+T = TypeVar("T")
 
 COMMAND = "command:remote:Command"
 COPY = "command:remote:CopyToRemote"
@@ -88,7 +90,8 @@ def created(
     if tls := _TLS.get(kind):
         mark = urn, encode(inputs).SerializeToString(deterministic=True)
         if mark not in made:
-            made[mark] = asyncio.run(tls.create(_operation(), inputs))
+            is_key = isinstance(tls, PrivateKeyKind)
+            made[mark] = generated(inputs) if is_key else _result(tls.create(_operation(), inputs))
         return made[mark]
     if clouds.is_cloud(kind):
         return cloud.created(kind, inputs) if cloud else clouds.created(kind, inputs)
@@ -98,7 +101,7 @@ def created(
 def updated(kind: str, inputs: Properties, state: Properties) -> Properties:
     """Outputs of a resource changed in place."""
     if tls := _TLS.get(kind):
-        return asyncio.run(tls.update(_operation(), inputs, state))
+        return _result(tls.update(_operation(), inputs, state))
     if kind in (COMMAND, LOCAL):
         printed: Value = Secret("done") if kind == COMMAND else "done"
         return {**inputs, "stdout": printed, "stderr": printed}
@@ -109,6 +112,16 @@ def updated(kind: str, inputs: Properties, state: Properties) -> Properties:
     if clouds.is_cloud(kind):
         return {**state, **inputs}
     raise NotImplementedError(kind)
+
+
+def _result(coroutine: Coroutine[None, None, T]) -> T:
+    """Of one that waits for nothing: no loop can run inside that of the program."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        found: T = done.value
+        return found
+    raise AssertionError("it waits for something")
 
 
 def _operation() -> Operation:

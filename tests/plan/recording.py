@@ -26,7 +26,11 @@ from google.protobuf import empty_pb2
 from pulumi.runtime import mocks, resource
 from pulumi.runtime.proto import engine_pb2, resource_pb2, source_pb2
 
+from components import kubernetes_cluster
+from components.kubernetes_cluster import Prepared, tell
 from components.ssh import reach
+from stacks.config.stack_file import StackFile
+from tests.plan.at_once import AtOnce
 from tests.plan.clouds import is_cloud
 from tests.plan.providers import Cloud, Made
 from tests.plan.registration import Change, MadeToFailError, Resource, Run, step, wanted_of
@@ -69,6 +73,9 @@ class Engine:
 
     # Nodes whose SSH server is silent when an update begins.
     silent: frozenset[str] = frozenset()
+
+    # What the program told last, before it registered anything.
+    said: Prepared | None = None
 
     # Who makes what is of a cloud; None: it is made up.
     cloud: Cloud | None = None
@@ -128,10 +135,15 @@ class Engine:
             chdir(self.folder),
             mock.patch.dict(os.environ, environment),
             mock.patch.object(reach, "silent", lambda doors: self.silent & {*doors}),
+            mock.patch.object(kubernetes_cluster, "tell", self._tell),
             # Where in the program a resource was made: a seventh of the time, for an engine that shows it.
             mock.patch.object(resource, "_get_stack_trace", source_pb2.StackTrace),
         ):
             contextvars.Context().run(_run_program, monitor, self.stack, self.program)
+
+    def _tell(self, cluster: Prepared, given: StackFile) -> None:
+        self.said = cluster
+        tell(cluster, given)
 
 
 def _is_secret(value: object) -> TypeGuard[dict[str, str]]:
@@ -156,7 +168,9 @@ def _run_program(monitor: _Monitor, stack: str, path: Path) -> None:
         runpy.run_path(str(path), run_name="__main__")
 
     try:
-        with asyncio.Runner() as runner:
+        # A failure waits for others, so registrations are side by side; else that only costs time.
+        loop = asyncio.SelectorEventLoop if monitor.fails else AtOnce
+        with asyncio.Runner(loop_factory=loop) as runner:
             runner.get_loop().set_exception_handler(lambda _loop, _context: None)
             runner.run(pulumi.runtime.run_in_stack(program))
     except SystemExit as error:
@@ -214,6 +228,11 @@ class _Monitor(mocks.MockMonitor):
         self._after = after
         self._left_out = left_out
         self._lock = threading.Condition()
+
+    @property
+    def fails(self) -> bool:
+        """Whether anything is made to fail."""
+        return bool(self._failing)
 
     def Invoke(  # noqa: N802
         self, request: resource_pb2.ResourceInvokeRequest

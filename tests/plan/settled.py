@@ -25,7 +25,7 @@ class Stacks:
     """Makes engines. A config's first update is run once; those who ask get a fork."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._made: dict[str, tuple[Engine, Run]] = {}
         bundle = folder / ".local/bundle"
         bundle.mkdir(parents=True)
@@ -34,9 +34,13 @@ class Stacks:
 
     def new(self, config: Config) -> Engine:
         """A stack that was never applied, in a checkout that has the bundle for it."""
+        self.brought(config)
+        return Engine(self.folder)
+
+    def brought(self, config: Config) -> None:
+        """The bundle for that config in the place of another: machines of another architecture come."""
         wanted = plan(load(config, read_keys=False))
         self._manifest.write_text(json.dumps({"files": _sums(wanted), "images": _digests(wanted)}))
-        return Engine(self._folder)
 
     def settled(self, config: Config) -> tuple[Engine, Run]:
         """A stack of that config after one update, and this update."""

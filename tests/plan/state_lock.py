@@ -131,10 +131,13 @@ def _frozen() -> Iterator[None]:
     def created(
         urn: str, kind: str, inputs: Properties, known: providers.Made, cloud: None
     ) -> tuple[str, Properties]:
-        _made.urn = urn
         if kind.startswith("tls:"):
             return _pem(urn, kind, inputs)
-        number, outputs = made(urn, kind, inputs, known, cloud)
+        _made.urn = urn
+        try:
+            number, outputs = made(urn, kind, inputs, known, cloud)
+        finally:
+            del _made.urn  # the program itself, in this thread too, asks for numbers of its own
         return number, {**outputs, "output": f"stamp of {urn}"} if "output" in outputs else outputs
 
     with ExitStack() as frozen:

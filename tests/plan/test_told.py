@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from itertools import islice
+import shutil
 
 import pytest
 
+from tests.plan import told_files
 from tests.plan.settled import Stacks
-from tests.plan.told_pairs import Pair, drawn, told
-from tests.unit.configs import adopted, aws, behind_tunnel, gcp, lab
+from tests.plan.told import Told
+from tests.plan.told_lives import UPDATES, life
+from tests.plan.told_pairs import Pair, told, updated
+from tests.plan.told_shrunk import shrunk
+from tests.unit.configs import GONE, adopted, aws, behind_tunnel, edited, gcp, host_key, lab, with_store
 
 NAMED = {"cluster.endpoint": "api.example.com"}
 ZONE = {"frontDoors": {"dns": "managed", "zone": {"domain": "example.com", "private": True}}}
@@ -61,7 +65,22 @@ ADDONS = {
     "other addresses": (lab({"addons": {"metallb": RANGE}}), lab({"addons": {"metallb": {"addresses": ["10.92.0.250"]}}})),
     "deny by default": (lab({"network.plugin": "cilium"}), lab({"network.plugin": "cilium", "addons": {"default-deny": {"namespaces": ["shop"]}}})),
 }  # fmt: skip
-PAIRS = int(os.environ.get("KUBE_HA_TOLD", "20"))
+LIVES = -(-int(os.environ.get("KUBE_HA_TOLD", "64")) // UPDATES)
+EDGES = lab(
+    {
+        "frontDoors.vip": {"address": "10.92.0.5"},
+        "pools.edge": {"roles": ["loadbalancer"], "count": 2},
+        "pools.worker": GONE,
+        "pools.master.count": 1,
+    }
+)
+OWN = edited(EDGES, {"frontDoors.vip.failover": "own"})
+BALANCERS = {
+    "a lost one": (EDGES, edited(EDGES, {"nodes": {"edge-1": {"state": "lost"}}})),
+    "one in wrong hands": (EDGES, edited(EDGES, {"nodes": {"edge-1": {"state": "compromised"}}})),
+    "one without keepalived": (OWN, edited(OWN, {"nodes": {"edge-2": {"state": "lost"}}})),
+    "one that is recreated": (OWN, edited(OWN, {"nodes": {"edge-2": {"generation": 2}}})),
+}
 BIRTHS = {"lab": lab(), "adopt": adopted(), "gcp": gcp(), "aws": aws()}
 
 
@@ -75,6 +94,11 @@ def test_what_is_around_machines_is_told(stacks: Stacks, name: str) -> None:
     assert told(stacks, Pair(name, *CLOUDS[name])).findings() == []
 
 
+@pytest.mark.parametrize("name", BALANCERS)
+def test_a_load_balancer_that_is_given_up_is_told(stacks: Stacks, name: str) -> None:
+    assert told(stacks, Pair(name, *BALANCERS[name])).findings() == []
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_what_a_pod_network_changes_is_told(stacks: Stacks, name: str) -> None:
     assert told(stacks, Pair(name, *NETWORKS[name])).findings() == []
@@ -85,8 +109,75 @@ def test_what_an_add_on_of_the_catalogue_changes_is_told(stacks: Stacks, name: s
     assert told(stacks, Pair(name, *ADDONS[name])).findings() == []
 
 
-@pytest.mark.parametrize(
-    "pair", [pytest.param(pair, id=pair.name) for pair in islice(drawn(seed=11), PAIRS)]
-)
-def test_an_edit_is_told_as_it_is_done(stacks: Stacks, pair: Pair) -> None:
-    assert told(stacks, pair).findings() == [], f"{pair.before}\n{pair.after}"
+ONE = {"pools.worker": GONE, "pools.master.hosts": adopted()["pools"]["master"]["hosts"][:1]}  # type: ignore[index]
+ALONE = {
+    "pools.worker": GONE,
+    "pools.master": {"roles": ["etcd", "master", "worker"], "count": 1},
+}
+GIVEN = {"certificates": [{"certificate": "keys/b.crt", "key": "keys/b"}]}
+BASTION = {"address": "192.0.2.9", "hostKey": host_key(9), "privateKeyFile": "keys/b"}
+FILES = {
+    "the key of machines": adopted({**ONE, "machines.ssh": {"privateKeyFile": "keys/b"}}),
+    "the key of a bastion": adopted({**ONE, "machines.ssh": {"agent": True, "bastion": BASTION}}),
+    "a certificate of the ingress tier": lab(
+        {**ALONE, "frontDoors": {"vip": {"address": "10.92.0.5"}, "ingress": GIVEN}}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_another_one_under_its_name_is_told(stacks: Stacks, name: str) -> None:
+    told_files.lay(stacks.folder)
+    engine, config = stacks.new(FILES[name]), FILES[name]
+    updated(stacks, engine, config)
+    told_files.pair(stacks.folder / "keys/b")
+    after = updated(stacks, engine, config)
+    assert after.run.changes
+    assert after.findings() == []
+    assert "Change the content of keys/b" in after.report.headline.edits
+
+
+def test_another_secret_of_the_object_store_is_told(stacks: Stacks) -> None:
+    before = edited(lab({"pools.worker": GONE, "pools.master.count": 1}), with_store())
+    after = {**before, "backupSecretKey": {"secure": "another-secret"}}
+    changed = told(stacks, Pair("a secret", before, after))
+    assert [str(change) for change in changed.run.changes] == ["~ dev-master-1-etcd-keys"]
+    assert changed.findings() == []
+    assert changed.report.headline.edits == ("Change the secret of the object store's key",)
+
+
+def test_a_key_file_in_another_place_is_no_other_way_of_login(stacks: Stacks) -> None:
+    told_files.lay(stacks.folder)
+    shutil.copy(stacks.folder / "keys/a", stacks.folder / "keys/c")
+    before, after = (
+        adopted({**ONE, "machines.ssh": {"privateKeyFile": f"keys/{name}"}}) for name in "ac"
+    )
+    moved = told(stacks, Pair("moved", before, after))
+    assert moved.findings() == []
+    assert {change.name for change in moved.run.changes if change.mark == "~"} == {
+        "prod-nodes",
+        "prod-gate",
+    }
+
+
+@pytest.mark.parametrize("number", range(LIVES))
+def test_each_update_of_a_life_is_told_as_it_is_done(stacks: Stacks, number: int) -> None:
+    for update in life(stacks, 11, number):
+        assert update.findings() == [], f"{update.pair}"
+
+
+def test_a_pair_that_is_told_falsely_is_made_small(
+    stacks: Stacks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Words that never tell of an add-on are false where one comes, and about nothing else of this edit."""
+    before = lab({"pools.worker": GONE, "pools.master.count": 1})
+    after = edited(before, {"addons": {"toolbox": {}}, "kubelet.maxPods": 60})
+    whole = Told.__dict__["told"].func
+    monkeypatch.setattr(
+        Told,
+        "told",
+        property(lambda one: [place for place in whole(one) if place[1][0] != "addon"]),
+    )
+    small = shrunk(stacks, Pair("an add-on", before, after), "not told: addon", tries=8)
+    assert small is not None
+    assert small.after == edited(before, {"addons": {"toolbox": {}}})

@@ -60,14 +60,8 @@ class PrivateKeyKind:
         return {**_DEFAULTS, **inputs, **unknown, **dict.fromkeys(_PUBLIC, UNKNOWN)}
 
     async def create(self, operation: Operation, inputs: Properties) -> tuple[str, Properties]:
-        """Generate a key; the ID is the SHA-1 of its public half."""
-        wanted: Properties = {**_DEFAULTS, **inputs}
-        key = await asyncio.to_thread(_generate, wanted)
-        public = key.public_key().public_bytes(
-            Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
-        made = hashlib.sha1(public, usedforsecurity=False).hexdigest()
-        return made, {**wanted, **_private(key), **_public(key)}
+        """Generate a key, beside whatever else is asked of this plugin: RSA takes its time."""
+        return await asyncio.to_thread(generated, inputs)
 
     async def update(
         self, operation: Operation, inputs: Properties, state: Properties
@@ -81,6 +75,17 @@ class PrivateKeyKind:
     def read(self, state: Properties) -> Properties:
         """What is there is in the state."""
         return state
+
+
+def generated(inputs: Properties) -> tuple[str, Properties]:
+    """ID and outputs of a new key; the ID is the SHA-1 of its public half."""
+    wanted: Properties = {**_DEFAULTS, **inputs}
+    key = _generate(wanted)
+    public = key.public_key().public_bytes(
+        Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    made = hashlib.sha1(public, usedforsecurity=False).hexdigest()
+    return made, {**wanted, **_private(key), **_public(key)}
 
 
 def load(pem: str, what: str) -> PrivateKey:

@@ -1,0 +1,99 @@
+"""Edits that people make and that chance alone hardly finds: each changes `raw` in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import get_args
+
+from stacks.config import pki, pools
+from stacks.config.spec import Spec
+from stacks.networks import registry as networks
+from tests.fuzz import clusters, draws, edits
+from tests.fuzz.clusters import Config
+from tests.fuzz.dice import Dice
+
+_NEXT = {"drop": "trust", "trust": "issue", "issue": "drop"}
+
+
+def applied(dice: Dice, raw: Config) -> None:
+    """One or two of them, at times with words that allow what they would be refused for."""
+    for _ in range(dice.between(1, 2)):
+        dice.one_of(_ALL)(dice, raw)
+    if dice.chance(40):
+        raw["allow"] = edits.allowed(raw)
+
+
+def network(dice: Dice, raw: Config) -> None:
+    """Each pod network as often as another; `accepted` takes most of those that are drawn away."""
+    drawn = draws.field(dice, Spec, "network")
+    kept = drawn if isinstance(drawn, dict) and dice.chance(50) else {}
+    raw["network"] = {**kept, "plugin": dice.one_of(tuple(networks.NETWORKS))}
+
+
+def _section(dice: Dice, raw: Config) -> None:
+    """Another whole section, one key of it, or one less."""
+    key = dice.one_of([key for key in clusters.sections() if key != "allow"])
+    drawn, there = draws.field(dice, Spec, key), raw.get(key)
+    if not isinstance(drawn, dict) or not isinstance(there, dict) or dice.chance(30):
+        raw[key] = drawn
+    elif there and dice.chance(30):
+        del there[dice.one_of(list(there))]
+    elif drawn:
+        name = dice.one_of(list(drawn))
+        there[name] = drawn[name]
+
+
+def _one_key(dice: Dice, raw: Config) -> None:
+    """A section with one key more, where whole ones seldom fit."""
+    key = dice.one_of([key for key in clusters.sections() if key != "allow"])
+    drawn = draws.field(dice, Spec, key)
+    if isinstance(drawn, dict) and drawn:
+        name = dice.one_of(list(drawn))
+        _own(raw, key)[name] = drawn[name]
+
+
+def _rotated(dice: Dice, raw: Config) -> None:
+    """The next step of a rotation."""
+    subject = dice.one_of(_subjects())
+    rotation = _own(_own(raw, "pki"), "rotation")
+    stands = _own(rotation, subject)
+    step = _NEXT[str(stands.get("step", "drop"))]
+    generation = int(str(stands.get("generation", 1))) + (1 if step == "trust" else 0)
+    rotation[subject] = {"generation": generation, "step": step}
+
+
+def _own(raw: Config, key: str) -> Config:
+    """A section; an empty one where there was none."""
+    found = raw.get(key)
+    section: Config = found if isinstance(found, dict) else {}
+    raw[key] = section
+    return section
+
+
+def _subjects() -> list[str]:
+    return [info.alias or name for name, info in pki.PkiRotationSpec.model_fields.items()]
+
+
+def _node(dice: Dice, raw: Config) -> None:
+    """One node in another state, recreated, or back from where it was."""
+    names = [f"{pool}-{number}" for pool in edits.pools(raw) for number in range(1, 4)]
+    listed = _own(raw, "nodes")
+    name = dice.one_of([*listed, *names])
+    states = get_args(pools.NodeSpec.model_fields["state"].annotation)
+    if name in listed and dice.chance(60):
+        del listed[name]
+    elif dice.chance(40):
+        own = _own(listed, name)
+        own["generation"] = int(str(own.get("generation") or 1)) + 1
+    else:
+        listed[name] = {"state": dice.one_of(states)}
+
+
+def _secret(dice: Dice, raw: Config) -> None:
+    """Another secret of the object store's key."""
+    raw["backupSecretKey"] = {"secure": f"another-{dice.below(3)}"}
+
+
+_ALL: tuple[Callable[[Dice, Config], None], ...] = (
+    *(_section, _section, _one_key, _one_key, _one_key, _rotated, _node, _node, _secret),
+)  # fmt: skip
