@@ -11,6 +11,8 @@ from stacks.config.spec import AddonSpec, Spec
 from stacks.documents.kubernetes_objects import Document
 from stacks.releases.versions import Versions
 
+FOLDERS = "/var/lib/kube-ha-addons"  # on nodes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
@@ -31,6 +33,7 @@ class Entry(Protocol):
     REGISTRIES: tuple[str, ...]  # of its images, beside runtime.OWN_REGISTRIES
     LOCAL_PORTS: Mapping[int, str]  # at 127.0.0.1 of every node, and whose they are
     READS_NODES: bool  # what nodes measure of themselves (components/scripts/metrics.sh)
+    NODE_FOLDER: str  # below FOLDERS, of its own; empty: none. Goes with it (phase node)
 
     def version(self, versions: Versions) -> str:
         """Of the set, as artifacts/lock.yaml has it."""

@@ -39,6 +39,7 @@ SETTINGS: tuple[str, ...] = ("default", "path")
 REGISTRIES: tuple[str, ...] = ("docker.io",)
 LOCAL_PORTS: Mapping[int, str] = {}
 READS_NODES: bool = False
+NODE_FOLDER: str = ""
 
 
 def version(versions: Versions) -> str:

@@ -32,6 +32,7 @@ SETTINGS: tuple[str, ...] = ()
 REGISTRIES: tuple[str, ...] = ()
 LOCAL_PORTS: Mapping[int, str] = {}
 READS_NODES: bool = False
+NODE_FOLDER: str = ""
 
 
 def version(versions: Versions) -> str:

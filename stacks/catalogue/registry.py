@@ -6,12 +6,14 @@ from collections.abc import Collection
 
 from stacks.catalogue import local_path, metrics_server, toolbox
 from stacks.catalogue.entry import Entry
+from stacks.catalogue.logs import addon as logs
 from stacks.catalogue.prometheus import addon as prometheus
 from stacks.config.fields import Role
 from stacks.config.spec import Spec
 
 ENTRIES: dict[str, Entry] = {
     "local-path": local_path,
+    "logs": logs,
     "metrics-server": metrics_server,
     "prometheus": prometheus,
     "toolbox": toolbox,
@@ -35,6 +37,11 @@ def local_ports(spec: Spec, roles: Collection[Role]) -> dict[int, str]:
     if not there or not {"master", "worker"} & {*roles}:
         return {}
     return {port: what for entry in there.values() for port, what in entry.LOCAL_PORTS.items()}
+
+
+def folders(spec: Spec) -> tuple[str, ...]:
+    """Of those of a config on nodes, by name below FOLDERS."""
+    return tuple(entry.NODE_FOLDER for entry in chosen(spec).values() if entry.NODE_FOLDER)
 
 
 def registries(spec: Spec) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ SETTINGS: tuple[str, ...] = ("nodes",)
 REGISTRIES: tuple[str, ...] = ("docker.io",)
 LOCAL_PORTS: Mapping[int, str] = {}
 READS_NODES: bool = False
+NODE_FOLDER: str = ""
 
 
 def image(versions: Versions) -> str:

@@ -53,6 +53,7 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
             "PAUSE_IMAGE": images(plan)["pause"].ref,
             **_cluster_ca(plan),
             **_metrics(plan, node),
+            **_folders(plan),
             **({"HOOKS": hooks.hooks(plan)} if plan.spec.hooks else {}),
         }
     if node.is_load_balancer:
@@ -76,6 +77,12 @@ def _metrics(plan: Plan, node: Node) -> dict[str, str]:
     vip = plan.spec.front_doors.vip
     own = {"METRICS_VIP": vip.address} if vip is not None and node in plan.holders else {}
     return {"METRICS": "1", **own}
+
+
+def _folders(plan: Plan) -> dict[str, str]:
+    """What add-ons keep on nodes; another one's folder goes."""
+    found = catalogue.folders(plan.spec)
+    return {"ADDON_FOLDERS": " ".join(found)} if found else {}
 
 
 def whole(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[str, str]:

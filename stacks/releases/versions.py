@@ -36,6 +36,8 @@ class Versions:
     local_path: str
     prometheus: str
     node_exporter: str
+    opentelemetry_collector: str
+    loki: str
     toolbox: str
     agnhost: str
 
@@ -127,6 +129,8 @@ def _sets() -> Mapping[str, Versions]:
             local_path=names["localPath"],
             prometheus=names["prometheus"],
             node_exporter=names["nodeExporter"],
+            opentelemetry_collector=names["opentelemetryCollector"],
+            loki=names["loki"],
             toolbox=names["toolbox"],
             agnhost=names["agnhost"],
         )

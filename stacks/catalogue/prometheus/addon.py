@@ -23,6 +23,7 @@ LOCAL_PORTS: Mapping[int, str] = {
     NODE_PORT: "node-exporter",
 }
 READS_NODES: bool = True
+NODE_FOLDER: str = ""
 
 
 def version(versions: Versions) -> str:
