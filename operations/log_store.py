@@ -8,12 +8,10 @@ own time.
 from __future__ import annotations
 
 import json
-import queue
 import re
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.error
 import urllib.parse
@@ -23,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 
 from operations.engine import kubectl as kubectls
 from operations.engine import sealing
@@ -201,41 +200,34 @@ def opened(found: Stack) -> Iterator[str]:
             raise AwayError(str(error).splitlines()[0]) from None
         words = ("--namespace", names.NAMESPACE, "port-forward", f"pod/{names.POD}")
         command = asked.command(*words, f":{names.STORE_PORT}")
-        with ending(
-            subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        ) as process:
-            yield f"http://127.0.0.1:{_port(process)}"
+        with (
+            tempfile.TemporaryFile("w+", errors="replace") as told,
+            ending(
+                subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=told,
+                    stderr=told,
+                    start_new_session=True,
+                )
+            ) as process,
+        ):
+            yield f"http://127.0.0.1:{_port(process, told)}"
 
 
-def _port(process: subprocess.Popen[bytes]) -> int:
+def _port(process: subprocess.Popen[bytes], told: IO[str]) -> int:
     """The port of this computer that kubectl has taken. Raises AwayError."""
-    told: queue.Queue[str] = queue.Queue()
-
-    def read() -> None:
-        for line in process.stdout or ():
-            told.put(line.decode(errors="replace"))
-        told.put("")
-
-    # To its end: kubectl says each connection, and would wait for who reads it.
-    threading.Thread(target=read, daemon=True).start()
-    end, last = time.monotonic() + _OPEN_S, "no answer of the API"
-    while (left := end - time.monotonic()) > 0:
-        try:
-            line = told.get(timeout=left)
-        except queue.Empty:
-            break
-        if port := _FORWARDING.search(line):
+    end, text = time.monotonic() + _OPEN_S, ""
+    while time.monotonic() < end:
+        ended = process.poll() is not None
+        told.seek(0)
+        text = told.read()
+        if port := _FORWARDING.search(text):
             return int(port[1])
-        if not line:
+        if ended:
             break
-        last = _first(line)
-    raise AwayError(last)
+        time.sleep(0.05)
+    raise AwayError(_first(text) if text else "no answer of the API")
 
 
 def _first(text: str) -> str:

@@ -283,8 +283,19 @@ def _addons(dice: Dice, by_type: Draw) -> object:
         }
         drawn["prometheus"] = {key: value for key, value in said.items() if dice.chance(50)}
     if dice.chance(30):
+        drawn["logs"] = _logs(dice)
+    if dice.chance(30):
         drawn["toolbox"] = {"nodes": {"tier": "edge"}} if dice.chance(50) else {}
     return drawn | ({"metrics-server": {}} if dice.chance(30) else {})
+
+
+def _logs(dice: Dice) -> dict[str, object]:
+    """With a store of the user's, or that of the cluster."""
+    said: dict[str, object] = {"bufferMib": dice.between(16, 2048)} if dice.chance(50) else {}
+    if dice.chance(50):
+        said["endpoint"] = "https://loki.example.com/otlp"
+        return said | ({"secret": "loki-header"} if dice.chance(50) else {})
+    return said | ({"retentionDays": dice.between(1, 90)} if dice.chance(50) else {})
 
 
 def _flags(dice: Dice, by_type: Draw) -> object:

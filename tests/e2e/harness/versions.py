@@ -45,6 +45,8 @@ _ADDONS = Bundle(
     also=("addon=local-path", "addon=metrics-server", "addon=prometheus", "addon=toolbox"),
     link=".local/bundle-addons",
 )
+# Apart from the others: Loki takes as long to build as all of them.
+_LOGS = Bundle(call="with_logs(", also=("addon=logs",), link=".local/bundle-logs")
 # With the network too: one story needs both, and each bundle is another gigabyte.
 _TESTS = Bundle(
     call="with_upstreams_tests(",
@@ -57,7 +59,7 @@ _COLD_S = 3600
 def needed_by(story: Path) -> set[Bundle]:
     """What the file of a story asks for, beside the bundle of set-up."""
     text = story.read_text()
-    return {bundle for bundle in (_OLDER, _NETWORKS, _ADDONS, _TESTS) if bundle.call in text}
+    return {bundle for bundle in (_OLDER, _NETWORKS, _ADDONS, _LOGS, _TESTS) if bundle.call in text}
 
 
 def is_made(wanted: Bundle) -> bool:
@@ -93,6 +95,11 @@ def with_network(config: Config, subnet: str, plugin: str) -> Config:
 def with_addons(config: Config, subnet: str) -> Config:
     """The config with a mirror that has the images of the catalogue too."""
     return _by(_ADDONS, config, subnet)
+
+
+def with_logs(config: Config, subnet: str) -> Config:
+    """The config with a mirror that has the images of add-on logs too."""
+    return _by(_LOGS, config, subnet)
 
 
 def with_upstreams_tests(config: Config, subnet: str) -> Config:
