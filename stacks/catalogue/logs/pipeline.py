@@ -120,11 +120,6 @@ def _named(spec: Spec, log: str, *, control_plane: bool) -> Document:
 
 def _journal(spec: Spec, *, control_plane: bool) -> Document:
     """All of the journal, by the node's own journalctl: it knows the files of its systemd."""
-    resource = f'resource["{UNIT}"]'
-    by_manager = 'body._PID == "1" && body.UNIT != nil'
-    unit = f"({by_manager} ? body.UNIT : body._SYSTEMD_UNIT)"
-    is_service = f'resource.{UNIT} endsWith ".service" && not (resource.{UNIT} startsWith "run-")'
-    one_of_many = f'resource.{UNIT} != "kernel" && not ({is_service})'
     return {
         "journalctl_path": "/usr/bin/journalctl",
         "start_at": "beginning",
@@ -134,40 +129,51 @@ def _journal(spec: Spec, *, control_plane: bool) -> Document:
         "storage": _OFFSETS,
         "retry_on_failure": _RETRY,
         "resource": _named(spec, "journal", control_plane=control_plane),
-        "operators": [
-            {
-                "type": "add",
-                "field": resource,
-                "value": f'EXPR(body._TRANSPORT == "kernel" ? "kernel" : ({unit} ?? "other"))',
-            },
-            # Sessions, mounts and scopes of containers are without number, as are labels then.
-            {"type": "add", "if": one_of_many, "field": resource, "value": "other"},
-            {
-                "type": "add",
-                "field": f'resource["{SERVICE}"]',
-                "value": f"EXPR(resource.{UNIT})",
-            },
-            {
-                "type": "severity_parser",
-                "if": "body.PRIORITY != nil",
-                "parse_from": "body.PRIORITY",
-                "preset": "none",
-                "mapping": _SEVERITIES,
-            },
-            {
-                "type": "move",
-                "if": "body.SYSLOG_IDENTIFIER != nil",
-                "from": "body.SYSLOG_IDENTIFIER",
-                "to": 'attributes["syslog.identifier"]',
-            },
-            {
-                "type": "move",
-                "if": "body.MESSAGE != nil",
-                "from": "body.MESSAGE",
-                "to": "body",
-            },
-        ],
+        "operators": [*_units(), *_messages()],
     }
+
+
+def _units() -> list[Document]:
+    """Whose line it is: what systemd says of a service, too, is that service's."""
+    resource = f'resource["{UNIT}"]'
+    by_manager = 'body._PID == "1" && body.UNIT != nil'
+    unit = f"({by_manager} ? body.UNIT : body._SYSTEMD_UNIT)"
+    is_service = f'resource.{UNIT} endsWith ".service" && not (resource.{UNIT} startsWith "run-")'
+    return [
+        {
+            "type": "add",
+            "field": resource,
+            "value": f'EXPR(body._TRANSPORT == "kernel" ? "kernel" : ({unit} ?? "other"))',
+        },
+        # Sessions, mounts and scopes of containers are without number, as are labels then.
+        {
+            "type": "add",
+            "if": f'resource.{UNIT} != "kernel" && not ({is_service})',
+            "field": resource,
+            "value": "other",
+        },
+        {"type": "add", "field": f'resource["{SERVICE}"]', "value": f"EXPR(resource.{UNIT})"},
+    ]
+
+
+def _messages() -> list[Document]:
+    """What it says, how bad that is, and who calls itself how; the rest of the fields goes."""
+    called = 'attributes["syslog.identifier"]'
+    return [
+        {
+            "type": "severity_parser",
+            "if": "body.PRIORITY != nil",
+            "parse_from": "body.PRIORITY",
+            "preset": "none",
+            "mapping": _SEVERITIES,
+        },
+        _move("SYSLOG_IDENTIFIER", called),
+        _move("MESSAGE", "body"),
+    ]
+
+
+def _move(name: str, to: str) -> Document:
+    return {"type": "move", "if": f"body.{name} != nil", "from": f"body.{name}", "to": to}
 
 
 def _pods(spec: Spec, *, control_plane: bool) -> Document:
@@ -265,7 +271,7 @@ def _kept(name: str) -> Document:
         "directory": folder,
         "create_directory": True,
         "timeout": "10s",
-        # What a power cut has torn is put aside, and reading begins anew.
+        # What a power cut has torn is put aside.
         "recreate": True,
         "compaction": {
             "directory": folder,
