@@ -141,9 +141,9 @@ def _files(said: AddonSpec) -> list[tuple[Document, str]]:
         (host_path("run-log", "/run/log", "DirectoryOrCreate"), "/run/log"),
         (host_path("machine-id", "/etc/machine-id", "File"), "/etc/machine-id"),
         (host_path("usr", "/usr", "Directory"), "/usr"),
-        (host_path("lib", "/usr/lib", "Directory"), "/lib"),
+        (host_path("lib", "/lib", "Directory"), "/lib"),
         # Where programs of amd64 begin; arm64 has no such folder, and an empty one does no harm.
-        (host_path("lib64", "/usr/lib64", "DirectoryOrCreate"), "/lib64"),
+        (host_path("lib64", "/lib64", "DirectoryOrCreate"), "/lib64"),
     ]
     if said.endpoint is None:
         return [*found, (_secret("access", ACCESS, "password"), ACCESS_FOLDER)]

@@ -231,6 +231,8 @@ def _files(include: list[str], exclude: list[str]) -> Document:
         "include_file_name": False,
         "include_file_path": True,
         "poll_interval": "500ms",
+        # Whoever empties a file does not keep later lines back.
+        "on_truncate": "read_whole_file",
         "storage": _OFFSETS,
         "retry_on_failure": _RETRY,
     }

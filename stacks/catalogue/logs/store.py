@@ -159,6 +159,7 @@ def _stateful_set(wanted: Wanted, said: AddonSpec, data: dict[str, str]) -> Docu
         {"name": "config", "configMap": {"name": STORE}},
         {"name": "receiver", "configMap": {"name": RECEIVER}},
         {"name": "access", "secret": {"secretName": ACCESS}},
+        {"name": "tmp", "emptyDir": {"sizeLimit": "1Gi"}},
     ]
     claims: list[Document] = []
     if said.storage_gi is None:
@@ -221,6 +222,7 @@ def _loki(wanted: Wanted) -> Document:
         "volumeMounts": [
             mount("config", _CONFIG_FOLDER, read_only=True),
             mount("data", _DATA),
+            mount("tmp", "/tmp"),  # noqa: S108 - of the container; retention writes there
         ],
     }
 

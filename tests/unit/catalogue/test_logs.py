@@ -47,7 +47,7 @@ def refused(**said: object) -> list[str]:
 
 def test_collectors_see_logs_and_what_reads_them_and_no_key_of_the_node() -> None:
     writable = {"/var/lib/kube-ha-addons/logs"}
-    read = {"/etc/machine-id", "/run/log", "/usr", "/usr/lib", "/usr/lib64", "/var/log"}
+    read = {"/etc/machine-id", "/run/log", "/usr", "/lib", "/lib64", "/var/log"}
     for said, more in (({}, set()), ({"endpoint": ENDPOINT}, {"/etc/ssl/certs"})):
         for daemon_set in objects(made(**said), "DaemonSet").values():
             pod = daemon_set["spec"]["template"]["spec"]
