@@ -1,4 +1,4 @@
-"""Story: logs of every node in one store: each kind with its labels, counted lines over a store that is away, a killed collector and a power cut, and nothing of it stays."""
+"""Story: logs of every node in one store: each kind with its labels, counted lines over a store that cannot be reached, a killed collector and a power cut, and nothing of it stays."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_nobody_writes_without_the_password_and_no_pod_reads(stack: Stack) -> No
 
 
 def test_counted_lines_all_arrive(stack: Stack, store: Store) -> None:
-    """The store is away for a minute and killed, a collector is killed twice, the power of a worker is cut."""
+    """The store cannot be reached for a minute and is killed, a collector is killed twice, the power of a worker is cut."""
     reach(stack, "-I")
     begin = time.monotonic()
     stack.kubectl("apply", "-f", "-", stdin=writer("long", "worker-1", "pod-long", COUNT, PAUSE_S))
