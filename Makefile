@@ -64,8 +64,8 @@ status: engine ## the cluster of STACK (dev) on one screen; changes nothing
 drift: engine ## what differs between the config of STACK (dev) and its machines; changes nothing
 	@bash ci/ssh-key.sh $(PY) -m operations.drift $(S)
 
-logs: engine ## journal of NODE, or of all nodes of POOL or ROLE; UNIT=kubelet, POD=kube-system/coredns or PHASE=master; SINCE=15m; FOLLOW=1
-	@bash ci/ssh-key.sh $(PY) -m operations.logs $(S) $(foreach name,NODE POOL ROLE UNIT POD PHASE SINCE,$(if $($(name)),--$(call lower,$(name)) $(call quoted,$(name)))) $(if $(FOLLOW),--follow)
+logs: engine ## journal of NODE, or of all nodes of POOL or ROLE; UNIT=kubelet, POD=kube-system/coredns or PHASE=master; SINCE=15m; FOLLOW=1; SOURCE=machines
+	@bash ci/ssh-key.sh $(PY) -m operations.logs $(S) $(foreach name,NODE POOL ROLE UNIT POD PHASE SINCE SOURCE,$(if $($(name)),--$(call lower,$(name)) $(call quoted,$(name)))) $(if $(FOLLOW),--follow)
 
 ssh: engine ## a session on NODE of STACK (dev), with the stack's own user and key; CMD="..." runs one command
 	@bash ci/ssh-key.sh $(PY) -m operations.session $(S) "$(NODE)" $(if $(CMD),--command $(call quoted,CMD))

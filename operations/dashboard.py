@@ -8,7 +8,6 @@ name and a password: those of Secret kube-system/prometheus-access, which are no
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 import tempfile
 import time
@@ -17,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from components.ssh import tunnel
+from operations.engine import kubectl as kubectls
 from operations.engine import sealing, stack
 from operations.engine.engine import StackError
 from operations.engine.kubectl import Kubectl
@@ -30,7 +30,6 @@ from stacks.providers.cloud import LOCAL
 _WHO = "dashboard"
 _ENTRY = "prometheus"
 _PAUSE_S = 5  # before the other server is asked
-_KUBECTL = Path(".local/bin/kubectl")
 
 
 def main(arguments: list[str]) -> int:
@@ -51,7 +50,7 @@ def _hold(name: str, port: int) -> None:
     see_addon(found.plan)
     with tempfile.TemporaryDirectory(prefix="kube-ha-") as folder:
         kubeconfig = sealing.put(Path(folder) / "kubeconfig", found.kubeconfig.encode())
-        hold(Kubectl(program=_program(), kubeconfig=kubeconfig), name, port)
+        hold(Kubectl(program=kubectls.program(), kubeconfig=kubeconfig), name, port)
 
 
 def hold(kubectl: Kubectl, name: str, port: int, *, pause_s: float = _PAUSE_S) -> None:
@@ -87,15 +86,6 @@ def see_addon(plan: Plan) -> None:
             f"the cluster has no add-on {_ENTRY}\n  do: add `{_ENTRY}: {{}}` to addons, and run up "
             "(docs/operate/metrics.md)"
         )
-
-
-def _program() -> Path:
-    """That of the bundle, or the one of this computer."""
-    if _KUBECTL.exists():
-        return _KUBECTL.absolute()
-    if found := shutil.which("kubectl"):
-        return Path(found)
-    raise StackError("this computer has no kubectl\n  do: install it, or make bundle")
 
 
 def _tell(pod: str, port: int) -> None:

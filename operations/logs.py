@@ -3,6 +3,9 @@
 Of one node, else of all nodes of a pool or a role, each line behind its node's name. A unit's from
 the journal, a pod's from the files that the kubelet keeps, a phase's from what its programs wrote;
 without any of these the whole journal. Text of machines is printed as printable ASCII.
+
+Where the cluster has a store of logs (add-on logs), that is asked, and the machines where it does
+not answer; `--source` says who alone.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from operations import log_store
 from operations.engine import stack
 from operations.engine.engine import StackError
 from operations.engine.stack import Stack
@@ -29,7 +33,7 @@ from operations.ssh.client import Target
 from stacks.cluster.plan import Node
 from stacks.phases import scripts
 
-_LINES = 200  # without a time to begin at
+_LINES = log_store.LINES
 _SSHS = 32  # at a time, where nothing is followed
 _STATE = "/var/lib/kube-ha/state"
 _PODS = "/var/log/pods"  # of kubelets: <namespace>_<pod>_<uid>/<container>/<restarts>.log
@@ -62,12 +66,47 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"ERROR {error}\n")
         return 1
     try:
+        if _by_store(found, nodes, wanted, given.source):
+            try:
+                return log_store.show(found, _question(found, nodes, wanted))
+            except log_store.AwayError as error:
+                sys.stderr.write(_away(error, given.source))
+                if given.source == "store":
+                    return 1
         return show(found, nodes, wanted)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except BrokenPipeError:  # as of `head`; what is left in the buffer has no reader either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+
+
+def _by_store(found: Stack, nodes: Sequence[Node], wanted: Wanted, source: str | None) -> bool:
+    """Whether the store is asked: it has neither phases nor machines without a kubelet."""
+    if source == "machines":
+        return False
+    there = log_store.is_there(found.plan) and not wanted.phase
+    return source == "store" or (there and all(node.in_kubernetes for node in nodes))
+
+
+def _question(found: Stack, nodes: Sequence[Node], wanted: Wanted) -> log_store.Question:
+    every = [node.name for node in found.plan.nodes if node.in_kubernetes]
+    chosen = [node.name for node in nodes]
+    return log_store.Question(
+        nodes=log_store.of_nodes(chosen, every),
+        each=len(nodes),
+        unit=wanted.unit,
+        pod=wanted.pod,
+        since_s=wanted.since_s,
+        follow=wanted.follow,
+    )
+
+
+def _away(error: log_store.AwayError, source: str | None) -> str:
+    if source == "store":
+        do = "kubectl -n kube-system describe pod logs-store-0; SOURCE=machines reads the nodes"
+        return f"ERROR the store of logs does not answer: {error}\n  do: {do}\n"
+    return f"the store of logs does not answer ({error}): machines are asked\n"
 
 
 def show(found: Stack, nodes: Sequence[Node], wanted: Wanted) -> int:
@@ -247,6 +286,7 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--pod", help="[namespace/]name or how it begins, as kube-system/coredns")
     parser.add_argument("--phase", help="what programs of this phase wrote the last time")
     parser.add_argument("--since", help="15m, 2h, 1d; default: the last lines")
+    parser.add_argument("--source", choices=("store", "machines"), help="default: who there is")
     parser.add_argument("--follow", action="store_true", help="continue until Ctrl-C")
     return parser
 

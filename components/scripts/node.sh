@@ -21,6 +21,7 @@
 #   INGRESS             1: phase ingress follows
 #   METRICS             1: what add-on prometheus reads of the machine is written every minute, see metrics.sh
 #   METRICS_VIP         address of the virtual IP, where this machine may have it
+#   ADDON_FOLDERS       words: add-ons that keep files on the machine, see addon-folders.sh
 #   HOOKS               the user's webhook, JSON; may be unset
 #   DISK_GIB            in a cloud: size of the disk at /var/lib/kube-ha, on which etcd is
 # Changes: the units containerd, kubelet and haproxy, the files named above, packages, /usr/local/lib/kube-ha.
@@ -60,6 +61,8 @@ source "$here/doors.sh"
 source "$here/api-view.sh"
 # shellcheck source=metrics.sh disable=SC2154
 source "$here/metrics.sh"
+# shellcheck source=addon-folders.sh disable=SC2154
+source "$here/addon-folders.sh"
 
 artefact() { # artefact NAME: sets url and sum
   url="" sum=""
@@ -335,6 +338,7 @@ main() {
     put 644 "$STATE/applied" <<<"$APPLIED"
     etcd_client
     measure
+    drop_addon_folders
     kubelet
     if [[ $ROLES == *master* ]]; then bring_back; fi # with the containerd and kubelet of now
   fi

@@ -202,7 +202,7 @@ remove_files() (
   trap - ERR
   if in_kubernetes; then
     rm -rf "$ROOT"/etc/containerd "$ROOT"/etc/haproxy/haproxy.cfg "$ROOT"/opt/cni/bin \
-      "$ROOT"/var/log/{kubernetes,pods,containers} \
+      "$ROOT"/var/log/{kubernetes,pods,containers} "$ROOT/var/lib/kube-ha-addons" \
       "$ROOT"/etc/systemd/system/{kubelet,containerd}.service{,.d} "$ROOT"/usr/local/sbin/runc \
       "$ROOT"/usr/local/bin/{kubelet,kubeadm,kubectl,containerd,containerd-shim-runc-v2,containerd-stress,ctr}
     # the folders themselves may be mount points

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from operations.engine.engine import StackError
 
 _LIMIT_S = 60
 _BUNDLE = Path(".local/bundle")
+_PROGRAM = Path(".local/bin/kubectl")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,15 @@ class Kubectl:
         """The objects that `kubectl get` lists. Raises StackError."""
         listed = json.loads(self.text("get", *words, "--output", "json"))["items"]
         return listed if isinstance(listed, list) else []
+
+
+def program() -> Path:
+    """That of the bundle, or the one of this computer. Raises StackError."""
+    if _PROGRAM.exists():
+        return _PROGRAM.absolute()
+    if found := shutil.which("kubectl"):
+        return Path(found)
+    raise StackError("this computer has no kubectl\n  do: install it, or make bundle")
 
 
 def last_line(text: str) -> str:

@@ -11,6 +11,8 @@ from stacks.config.spec import AddonSpec, Spec
 from stacks.documents.kubernetes_objects import Document
 from stacks.releases.versions import Versions
 
+FOLDERS = "/var/lib/kube-ha-addons"  # on nodes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
@@ -42,6 +44,7 @@ class Entry(Protocol):
     READS_NODES: bool  # what nodes measure of themselves (components/scripts/metrics.sh)
     NEEDS_LAYER_2: bool  # answers ARP for addresses of its own, which no network of a cloud takes
     NEEDS_POLICIES: bool  # does nothing where the pod network enforces no NetworkPolicy
+    NODE_FOLDER: str  # below FOLDERS, of its own; empty: none. Goes with it (phase node)
 
     def version(self, versions: Versions) -> str:
         """Of the set, as artifacts/lock.yaml has it."""

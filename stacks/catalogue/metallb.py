@@ -46,6 +46,7 @@ PORTS: tuple[NodePort, ...] = (
 )
 READS_NODES: bool = False
 NEEDS_POLICIES: bool = False
+NODE_FOLDER: str = ""
 NEEDS_LAYER_2: bool = True
 
 

@@ -36,6 +36,7 @@ READS_NODES: bool = False
 NEEDS_LAYER_2: bool = False
 NEEDS_POLICIES: bool = False
 notices = no_notices
+NODE_FOLDER: str = ""
 
 
 def version(versions: Versions) -> str:

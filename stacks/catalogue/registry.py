@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from stacks.catalogue import default_deny, local_path, metallb, metrics_server, toolbox
 from stacks.catalogue.entry import Entry, NodePort
+from stacks.catalogue.logs import addon as logs
 from stacks.catalogue.prometheus import addon as prometheus
 from stacks.config.fields import Role
 from stacks.config.spec import Spec
@@ -13,6 +14,7 @@ from stacks.config.spec import Spec
 ENTRIES: dict[str, Entry] = {
     "default-deny": default_deny,
     "local-path": local_path,
+    "logs": logs,
     "metallb": metallb,
     "metrics-server": metrics_server,
     "prometheus": prometheus,
@@ -42,6 +44,11 @@ def local_ports(spec: Spec, roles: Collection[Role]) -> dict[int, str]:
 def ports(spec: Spec) -> tuple[NodePort, ...]:
     """Where their programs on nodes reach each other."""
     return tuple(one for entry in chosen(spec).values() for one in entry.PORTS)
+
+
+def folders(spec: Spec) -> tuple[str, ...]:
+    """Of those of a config on nodes, by name below FOLDERS."""
+    return tuple(entry.NODE_FOLDER for entry in chosen(spec).values() if entry.NODE_FOLDER)
 
 
 def registries(spec: Spec) -> tuple[str, ...]:

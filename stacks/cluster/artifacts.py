@@ -25,6 +25,7 @@ _LOCK_KEYS = {field.name: field.name for field in fields(Versions)} | {
     "metricsServer": "metrics_server",
     "localPath": "local_path",
     "nodeExporter": "node_exporter",
+    "opentelemetryCollector": "opentelemetry_collector",
     "prometheus": "prometheus",
 }
 

@@ -16,12 +16,14 @@ from stacks.config.fields import (
     AddressRange,
     AllowId,
     DnsLabel,
+    DnsName,
     Endpoint,
     FilePath,
     Folder,
     LabelKey,
     LabelValue,
     Section,
+    Url,
     is_unsaid,
 )
 from stacks.config.front_doors import FrontDoorsSpec
@@ -53,15 +55,36 @@ class AddonSpec(Section):
         "/opt/local-path-provisioner",
     )
     retention_days: Annotated[int, Field(ge=1, le=3650)] = Field(
-        15, description="prometheus: days for which measurements are kept"
+        15,
+        description="prometheus: days for which measurements are kept; logs: for which the store "
+        "in the cluster keeps lines",
     )
     storage_gi: Annotated[int, Field(ge=2, le=16384)] | None = Field(
         None,
-        description="prometheus: GiB that each of its servers claims of the default StorageClass; "
-        "default: 10 on the disk of its node, gone with its pod",
+        description="prometheus, logs: GiB that each of its servers, and the store in the cluster, "
+        "claims of the default StorageClass; default: 10 on the disk of its node, gone with its "
+        "pod",
     )
     alertmanagers: tuple[Endpoint, ...] = Field(
         (), description="prometheus: who is told of alerts, each as host:port"
+    )
+    endpoint: Url | None = Field(
+        None,
+        description="logs: where collectors send to by OTLP over HTTP, without /v1/logs, as "
+        "https://loki.example.com/otlp; default: a Loki in the cluster",
+        exclude_if=is_unsaid,
+    )
+    secret: DnsName | None = Field(
+        None,
+        description="logs: Secret of kube-system whose key authorization is that header for the "
+        "endpoint",
+        exclude_if=is_unsaid,
+    )
+    buffer_mib: Annotated[int, Field(ge=16, le=65536)] | None = Field(
+        None,
+        description="logs: MiB of lines that each node keeps on its disk while the store does not "
+        "take them; default: 512",
+        exclude_if=is_unsaid,
     )
     nodes: dict[LabelKey, LabelValue] = Field(
         default_factory=dict,

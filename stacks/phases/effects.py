@@ -71,6 +71,7 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ("node", "HOOKS"): Effect(what="the webhook of hooks", then=_QUIET),
     ("node", "METRICS"): Effect(what="kube-ha's own metrics", then=_QUIET),
     ("node", "METRICS_VIP"): Effect(what="kube-ha's own metrics", then=_QUIET),
+    ("node", "ADDON_FOLDERS"): Effect(what="folders of add-ons", then=_QUIET),
     **{
         ("vip", name): Effect(what=what, then="keepalived reloads, the VIP stays where it is")
         for name, what in (

@@ -23,7 +23,7 @@ def of_gate(plan: Plan) -> dict[str, str]:
     if not plan.spec.network.kube_proxy_replacement:
         rollouts.append("kube-system/daemonset/kube-proxy")
     rollouts += network.ROLLOUTS
-    rollouts += [one for entry in catalogue.chosen(plan.spec).values() for one in entry.ROLLOUTS]
+    rollouts += _of_addons(plan)
     return {
         "PLAN": plan_digest(plan),
         "NODES": str(sum(n.in_kubernetes and not n.is_absent for n in plan.nodes)),
@@ -40,6 +40,17 @@ def of_gate(plan: Plan) -> dict[str, str]:
         **({"CLOUD_CONTROLLER": "external"} if clouds.has_controller(plan.spec) else {}),
         **_doors(plan),
     }
+
+
+def _of_addons(plan: Plan) -> list[str]:
+    """What those of the catalogue run, as far as their settings have it."""
+    made = {
+        f"{one.namespace}/{one.kind.partition('.')[0].lower()}/{one.name}"
+        for addon in plan.addons
+        for one in addon.objects
+    }
+    chosen = catalogue.chosen(plan.spec).values()
+    return [one for entry in chosen for one in entry.ROLLOUTS if one in made]
 
 
 def left_out(plan: Plan) -> dict[str, str]:

@@ -52,7 +52,7 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
             "HAPROXY_CFG": value.of(haproxy.local_api(plan, node)),
             "PAUSE_IMAGE": images(plan)["pause"].ref,
             **_cluster_ca(plan),
-            **_metrics(plan, node),
+            **_addons(plan, node),
             **({"HOOKS": hooks.hooks(plan)} if plan.spec.hooks else {}),
         }
     if node.is_load_balancer:
@@ -68,14 +68,18 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
     return values | downloads.proxy(plan)
 
 
-def _metrics(plan: Plan, node: Node) -> dict[str, str]:
-    """What it measures of itself, where an add-on reads that."""
+def _addons(plan: Plan, node: Node) -> dict[str, str]:
+    """What it measures of itself, where an add-on reads that; whose folders it keeps."""
     there = catalogue.chosen(plan.spec)
-    if not there or not any(entry.READS_NODES for entry in there.values()):
+    if not there:
         return {}
+    folders = catalogue.folders(plan.spec)
+    kept = {"ADDON_FOLDERS": " ".join(folders)} if folders else {}
+    if not any(entry.READS_NODES for entry in there.values()):
+        return kept
     vip = plan.spec.front_doors.vip
     own = {"METRICS_VIP": vip.address} if vip is not None and node in plan.holders else {}
-    return {"METRICS": "1", **own}
+    return {"METRICS": "1", **own, **kept}
 
 
 def whole(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[str, str]:

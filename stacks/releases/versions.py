@@ -40,6 +40,8 @@ class Versions:
     agnhost: str
     # Of an add-on alone: a cluster without it is the same whatever this is.
     metallb: str = field(default="unknown", repr=False, metadata={"addon": "metallb"})
+    opentelemetry_collector: str = field(default="unknown", repr=False, metadata={"addon": "logs"})
+    loki: str = field(default="unknown", repr=False, metadata={"addon": "logs"})
 
 
 def for_kubernetes(
@@ -129,6 +131,8 @@ def _sets() -> Mapping[str, Versions]:
             local_path=names["localPath"],
             prometheus=names["prometheus"],
             node_exporter=names["nodeExporter"],
+            opentelemetry_collector=names["opentelemetryCollector"],
+            loki=names["loki"],
             toolbox=names["toolbox"],
             agnhost=names["agnhost"],
             metallb=names["metallb"],

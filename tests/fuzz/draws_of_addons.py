@@ -24,6 +24,8 @@ def addons(dice: Dice, by_type: Draw) -> object:
         if not dice.chance(5):  # what one add-on alone has: elsewhere it is refused
             one.pop("addresses", None)
             one.pop("namespaces", None)
+            for key in ("endpoint", "secret", "bufferMib"):
+                one.pop(key, None)
     if dice.chance(40):
         said: dict[str, object] = {
             "default": dice.chance(50),
@@ -44,5 +46,16 @@ def addons(dice: Dice, by_type: Draw) -> object:
             "addresses": [dice.one_of(("10.92.3.240-10.92.3.245", "192.168.200.0/28"))]
         }
     if dice.chance(30):
+        drawn["logs"] = _logs(dice)
+    if dice.chance(30):
         drawn["toolbox"] = {"nodes": {"tier": "edge"}} if dice.chance(50) else {}
     return drawn | ({"metrics-server": {}} if dice.chance(30) else {})
+
+
+def _logs(dice: Dice) -> dict[str, object]:
+    """With a store of the user's, or that of the cluster."""
+    said: dict[str, object] = {"bufferMib": dice.between(16, 2048)} if dice.chance(50) else {}
+    if dice.chance(50):
+        said["endpoint"] = "https://loki.example.com/otlp"
+        return said | ({"secret": "loki-header"} if dice.chance(50) else {})
+    return said | ({"retentionDays": dice.between(1, 90)} if dice.chance(50) else {})

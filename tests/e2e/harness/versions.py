@@ -48,6 +48,8 @@ _ADDONS = Bundle(
 _LOAD_BALANCERS = Bundle(
     call="with_load_balancers(", also=("addon=metallb",), link=".local/bundle-load-balancers"
 )
+# Apart from the others: Loki takes as long to build as all of them.
+_LOGS = Bundle(call="with_logs(", also=("addon=logs",), link=".local/bundle-logs")
 # With the network too: one story needs both, and each bundle is another gigabyte.
 _TESTS = Bundle(
     call="with_upstreams_tests(",
@@ -60,7 +62,7 @@ _COLD_S = 3600
 def needed_by(story: Path) -> set[Bundle]:
     """What the file of a story asks for, beside the bundle of set-up."""
     text = story.read_text()
-    known = (_OLDER, _NETWORKS, _ADDONS, _LOAD_BALANCERS, _TESTS)
+    known = (_OLDER, _NETWORKS, _ADDONS, _LOAD_BALANCERS, _LOGS, _TESTS)
     return {bundle for bundle in known if bundle.call in text}
 
 
@@ -102,6 +104,11 @@ def with_addons(config: Config, subnet: str) -> Config:
 def with_load_balancers(config: Config, subnet: str) -> Config:
     """The config with a mirror that has the images of add-on metallb too."""
     return _by(_LOAD_BALANCERS, config, subnet)
+
+
+def with_logs(config: Config, subnet: str) -> Config:
+    """The config with a mirror that has the images of add-on logs too."""
+    return _by(_LOGS, config, subnet)
 
 
 def with_upstreams_tests(config: Config, subnet: str) -> Config:

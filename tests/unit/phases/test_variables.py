@@ -91,6 +91,7 @@ MORE = (
     (None, lab({"nodes": {"worker-1": {"state": "maintenance", "keepPodsS": 3600}}})),
     (None, lab({**_VIP, "nodes/edge-1": {"state": "maintenance"}})),
     (None, adopted({"frontDoors.vip": {"address": "192.0.2.5"}, "addons": {"prometheus": {}}})),
+    (None, adopted({"addons": {"logs": {}}})),
     (_STORED, edited(_STORED, {"etcd.quotaBackendGib": 4})),
 )
 

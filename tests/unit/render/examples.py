@@ -35,6 +35,8 @@ VERSIONS = Versions(
     local_path="0.0.30",
     prometheus="3.16.0",
     node_exporter="1.12.1",
+    opentelemetry_collector="0.165.0",
+    loki="3.7.8",
     toolbox="0.15",
     agnhost="2.63.0",
 )
