@@ -8,10 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-
-
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -66,23 +62,15 @@ def prepared(
     *,
     where: str,
     memory: Callable[[], Last] = last_applied.read,
-
-
-    memory: str = last_applied.OUTPUT,
     store_secret: str = "",
     has_lab: bool = False,
 ) -> Prepared:
     """What a config makes of what the stack remembers, and of which machines answer.
 
-    `where` names the config in errors; `memory` reads what is remembered; `has_lab`: the program is
-    that of the checkout, which has the lab's scripts. Raises RunError with all problems at once,
-    when nothing of the cluster has been registered, so nothing is touched.
-
-
-    `where` names the config in errors; `memory` is the output of the stack that remembers;
-    `store_secret` that of the object store's key, as far as it is known by now; `has_lab`: the
-    program is that of the checkout, which has the lab's scripts. Raises RunError with all problems
-    at once; nothing has been registered then, so nothing is touched.
+    `where` names the config in errors; `memory` reads what is remembered; `store_secret` is that of
+    the object store's key, as far as it is known by now; `has_lab`: the program is that of the
+    checkout, which has the lab's scripts. Raises RunError with all problems at once, when nothing
+    of the cluster has been registered, so nothing is touched.
     """
     try:
         spec = load(given.config, misread=given.problems)
@@ -173,11 +161,9 @@ class KubernetesCluster(ComponentResource):
     ) -> None:
         secret_key = {} if backup_secret_key is None else {SECRET: {"secure": ""}}
         given = stack_file.of_program({**config, **secret_key}, Path())
-        wanted = prepared(given, where=name, memory=partial(last_applied.read, f"{name}Applied"))
-
-
         known = backup_secret_key if isinstance(backup_secret_key, str) else ""
-        wanted = prepared(given, where=name, memory=f"{name}Applied", store_secret=known)
+        memory = partial(last_applied.read, f"{name}Applied")
+        wanted = prepared(given, where=name, memory=memory, store_secret=known)
         super().__init__("kube-ha:index:KubernetesCluster", name, None, opts)
         tell(wanted, given)
         secret = None if backup_secret_key is None else Output.secret(backup_secret_key)

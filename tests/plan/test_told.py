@@ -13,7 +13,17 @@ from tests.plan.told import Told
 from tests.plan.told_lives import UPDATES, life
 from tests.plan.told_pairs import Pair, told, updated
 from tests.plan.told_shrunk import shrunk
-from tests.unit.configs import GONE, adopted, aws, behind_tunnel, edited, gcp, host_key, lab, with_store
+from tests.unit.configs import (
+    GONE,
+    adopted,
+    aws,
+    behind_tunnel,
+    edited,
+    gcp,
+    host_key,
+    lab,
+    with_store,
+)
 
 NAMED = {"cluster.endpoint": "api.example.com"}
 ZONE = {"frontDoors": {"dns": "managed", "zone": {"domain": "example.com", "private": True}}}
