@@ -105,8 +105,6 @@ def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
             out = Action(phase="first", text=_out(roles))
             if "loadbalancer" in roles:
                 out = front_doors.given_up_first(plan.vip if plan.holders else "")
-
-                out = front_doors.taken_out(plan)
             gone = (Action(phase="machine", text=release),) * _had_machine(before, name)
             actions = (out, *gone)
             yield NodeChange(name=name, kind="leaving", roles=roles, actions=actions)

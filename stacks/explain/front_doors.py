@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 
 from stacks.cluster.plan import Plan
 from stacks.explain.actions import Action
@@ -72,7 +71,7 @@ def alone_again() -> Action:
 
 
 def told_to_go(vip: str) -> Action:
-    """A load balancer that leaves."""
+    """A load balancer that leaves, or is dead."""
     text = f"is not listed any more, and gives up the VIP {vip} by the cluster's word"
     return Action(phase="vip-holders", text=text)
 
@@ -81,13 +80,6 @@ def given_up_first(vip: str) -> Action:
     """A dead load balancer, before anything else; empty: nobody holds a VIP by keepalived."""
     text = f", and gives up the VIP {vip} where it runs on" if vip else ""
     return Action(phase="first", text=f"is not listed any more{text}")
-
-
-def taken_out(plan: Plan) -> Action:
-    """A load balancer that was given up: before anything else, as others that are."""
-    if plan.holders:
-        return replace(told_to_go(plan.vip), phase="first")
-    return Action(phase="first", text="has no Node and no etcd member that are removed")
 
 
 def rests(vip: str, *, now: bool) -> Action:
