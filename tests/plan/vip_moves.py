@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from tests.plan.commands import Command, Values
+from tests.plan.commands import Command, Values, expand
 
 _BIND = re.compile(r"^ *bind (\S+) transparent$", re.MULTILINE)
 Found = tuple[str, frozenset[str]]
@@ -29,6 +29,9 @@ def vip_causes(commands: Sequence[Command]) -> Iterator[Found]:
         return
     then = {one.node for one in commands if one.phase == "vip" and _stands_by(one.before)}
     after = {one.node for one in commands if one.phase == "vip" and _stands_by(one.after)}
+    # Its command is gone, which runs nothing: whether it is off or has the address, that stays so.
+    lists = [expand(one.now("ABSENT")) for one in commands if one.phase == "nodes"]
+    after |= then & {name for listed in lists for name in listed}
     recreated = {one.node for one in nodes if one.is_recreated}
     yield from _given_up(commands, then, after, recreated)
     yield from _handed_over(commands, then & after - recreated, after)
