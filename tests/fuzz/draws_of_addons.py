@@ -21,11 +21,10 @@ def addons(dice: Dice, by_type: Draw) -> object:
     drawn = by_type(dice)
     assert isinstance(drawn, dict)
     for one in drawn.values():
-        if not dice.chance(5):  # what one add-on alone has: elsewhere it is refused
-            one.pop("addresses", None)
-            one.pop("namespaces", None)
-            for key in ("endpoint", "secret", "bufferMib"):
-                one.pop(key, None)
+        if not dice.chance(3):  # a name of the user's has manifests alone: anything else is refused
+            files = one.get("manifests") or ["tests/fuzz/gadgets.yaml"]
+            one.clear()
+            one["manifests"] = files
     if dice.chance(40):
         said: dict[str, object] = {
             "default": dice.chance(50),
@@ -39,7 +38,7 @@ def addons(dice: Dice, by_type: Draw) -> object:
             "alertmanagers": ["am.example.com:9093"],
         }
         drawn["prometheus"] = {key: value for key, value in said.items() if dice.chance(50)}
-    if dice.chance(15):
+    if dice.chance(5):
         drawn["default-deny"] = {"namespaces": ["shop", "bank"][: dice.between(1, 2)]}
     if dice.chance(15):
         drawn["metallb"] = {
