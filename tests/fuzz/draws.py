@@ -217,6 +217,8 @@ def _network(dice: Dice, by_type: Draw) -> object:
         key = info.alias or name
         if key in said and (name in of_it or name not in OF_SOME) and key != "backend":
             kept[key] = said[key]
+    if kept.get("bgpReflectorPools") and dice.chance(90):
+        kept["bgpTopology"] = "reflectors"  # that they are for
     if kept.get("own"):
         kept["mtu"] = dice.between(1280, 1500)  # what its overhead is added to
     return kept
