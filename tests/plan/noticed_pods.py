@@ -66,6 +66,7 @@ class Pods:
         if addons := {*listed.was("ADDONS").split()} - {*listed.now("ADDONS").split()}:
             yield "add-on deleted", frozenset(addons)
         yield from self._pod_network()
+        yield from self._of_the_catalogue()
         if self._no_worker_stays():
             yield "workload ends", frozenset()
 
@@ -89,6 +90,25 @@ class Pods:
             modes += [re.findall(r"^ *mode: (\S+)$", proxy.now("MANIFEST"), re.MULTILINE)]
             if modes[0] != modes[1]:
                 yield "Services break", frozenset()
+
+    def _of_the_catalogue(self) -> Iterator[tuple[str, frozenset[str]]]:
+        """Policies by their namespaces; addresses, which are in a file alone, where it is applied again."""
+        applied = {one.was("NAME") or one.now("NAME"): one for one in self._of("manifests")}
+        if policies := applied.get("default-deny"):
+            was, now = (
+                frozenset(re.findall(r"^NetworkPolicy\S* (\S+) ", text, re.MULTILINE))
+                for text in (policies.was("OBJECTS"), policies.now("OBJECTS"))
+            )
+            if denied := now - was:
+                yield "denied by default", denied
+            if free := was - now:
+                yield "denied no more", free
+        if (pools := applied.get("metallb")) and pools.is_again:
+            was, now = (
+                frozenset(plan.spec.addons["metallb"].addresses) for plan in (self.then, self.plan)
+            )
+            if gone := was - now:
+                yield "addresses go", gone
 
     def _no_worker_stays(self) -> bool:
         was, now = (

@@ -41,6 +41,9 @@ _SENTENCES = (
     (r"pods of different nodes do not reach each other while the pod network changes its (?P<about>\S+)", "network cut"),
     (r"connections to Services may break while kube-proxy ", "Services break"),
     (r"what add-on (?P<about>.+) runs is deleted", "add-on deleted"),
+    (r"connections from and to pods in (?P<about>.+) end, but ", "denied by default"),
+    (r"pods in (?P<about>.+) are reached by everybody again, ", "denied no more"),
+    (r"Services of type LoadBalancer with an address of (?P<about>.+) get another one, .*", "addresses go"),
     (r"pods that do not tolerate a new taint NoExecute end on (?P<about>.+)", "ended by a taint"),
     (r"programs on (?P<about>.+) lose the way to etcd ", "door closed"),
     (r"the output etcdClient from before step `trust` ", "etcd's CA unknown"),
@@ -50,7 +53,10 @@ _SENTENCES = (
     (r"its certificate no longer holds (?P<about>.+)", "hosts go"),
     (r"it no longer shows (?P<about>.+)", "certificates go"),
 )  # fmt: skip
-_NAMES_AS_THEY_ARE = ("names go", "hosts go", "certificates go", "add-on deleted", "network cut")
+_NAMES_AS_THEY_ARE = (
+    *("names go", "hosts go", "certificates go", "add-on deleted", "network cut"),
+    *("denied by default", "denied no more", "addresses go"),
+)
 
 
 class UnknownNoticeError(Exception):
