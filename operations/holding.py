@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import IO
 
 from components.ssh import tunnel
 from operations.engine.engine import StackError
@@ -43,6 +44,21 @@ def forwarded(command: Sequence[str], port: int, tell: Callable[[], None]) -> tu
     `tell` is called once something listens at the port. Returns whether it was, and the command's
     last words.
     """
+    with started(command) as (process, said):
+        listened = False
+        while process.poll() is None:
+            if not listened and tunnel.listens(port):
+                listened = True
+                tell()
+            time.sleep(_POLL_S)
+        said.seek(0)
+        lines = said.read().strip().splitlines()
+    return listened, lines[-1] if lines else f"exit code {process.returncode}"
+
+
+@contextmanager
+def started(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[bytes], IO[str]]]:
+    """A command in a session of its own, until the end, and the file of all that it says."""
     with (
         tempfile.TemporaryFile("w+", errors="replace") as said,
         ending(
@@ -55,15 +71,7 @@ def forwarded(command: Sequence[str], port: int, tell: Callable[[], None]) -> tu
             )
         ) as process,
     ):
-        listened = False
-        while process.poll() is None:
-            if not listened and tunnel.listens(port):
-                listened = True
-                tell()
-            time.sleep(_POLL_S)
-        said.seek(0)
-        lines = said.read().strip().splitlines()
-    return listened, lines[-1] if lines else f"exit code {process.returncode}"
+        yield process, said
 
 
 @contextmanager

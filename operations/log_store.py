@@ -28,7 +28,7 @@ from operations.engine import sealing
 from operations.engine.engine import StackError
 from operations.engine.kubectl import Kubectl
 from operations.engine.stack import Stack
-from operations.holding import ending
+from operations.holding import started
 from operations.ssh import client
 from stacks.catalogue import registry
 from stacks.catalogue.logs import addon, names
@@ -200,18 +200,7 @@ def opened(found: Stack) -> Iterator[str]:
             raise AwayError(str(error).splitlines()[0]) from None
         words = ("--namespace", names.NAMESPACE, "port-forward", f"pod/{names.POD}")
         command = asked.command(*words, f":{names.STORE_PORT}")
-        with (
-            tempfile.TemporaryFile("w+", errors="replace") as told,
-            ending(
-                subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=told,
-                    stderr=told,
-                    start_new_session=True,
-                )
-            ) as process,
-        ):
+        with started(command) as (process, told):
             yield f"http://127.0.0.1:{_port(process, told)}"
 
 

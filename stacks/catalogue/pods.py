@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stacks.documents.kubernetes_objects import SECCOMP, Document
+from stacks.documents.kubernetes_objects import ROLLING, SECCOMP, Document
 
 # Of a container.
 CONFINED: Document = {
@@ -32,3 +32,47 @@ def apart(labels: Mapping[str, str]) -> Document:
     term = {"labelSelector": {"matchLabels": dict(labels)}, "topologyKey": "kubernetes.io/hostname"}
     preferred = [{"weight": 100, "podAffinityTerm": term}]
     return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+
+
+# By which kubeadm marks control plane nodes.
+_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+
+
+def daemon_set(
+    metadata: Document, pod: Document, *, annotations: Mapping[str, str], control_plane: bool
+) -> Document:
+    """A pod on every control plane node, or on every other node. Its label is `app`, its name.
+
+    What it runs serves nobody: a tenth of it may be away.
+    """
+    labels = {"app": metadata["name"]}
+    where = {"key": _CONTROL_PLANE, "operator": "Exists" if control_plane else "DoesNotExist"}
+    linux = {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}
+    term = {"nodeSelectorTerms": [{"matchExpressions": [where, linux]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": metadata,
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "updateStrategy": ROLLING,
+            "template": {
+                "metadata": {"labels": labels, "annotations": annotations},
+                "spec": {**pod, "affinity": affinity},
+            },
+        },
+    }
+
+
+def claim(metadata: Document, gib: int) -> Document:
+    """Of a StatefulSet: a volume of the default StorageClass for each of its pods."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata,
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": f"{gib}Gi"}},
+        },
+    }

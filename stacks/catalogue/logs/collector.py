@@ -18,10 +18,9 @@ from stacks.catalogue.logs.names import (
     HEALTH_PORT,
     NAMESPACE,
 )
-from stacks.catalogue.pods import CONFINED
+from stacks.catalogue.pods import CONFINED, daemon_set
 from stacks.config.spec import AddonSpec
 from stacks.documents.kubernetes_objects import (
-    ROLLING,
     SECCOMP,
     TOLERATE_ALL,
     Document,
@@ -36,7 +35,6 @@ from stacks.documents.yaml_text import documents
 
 _FILE = "collector.yaml"
 _CONFIG_FOLDER = "/etc/logs-collector"
-_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _PROGRAM = "/otelcol-contrib"
 # Lines are handed on one after the other, so that a killed collector has none in its hands.
 _GATES = "--feature-gates=stanza.synchronousLogEmitter"
@@ -86,26 +84,13 @@ def _of_nodes(wanted: Wanted, said: AddonSpec, *, control_plane: bool) -> tuple[
     name = names()[0 if control_plane else 1]
     config = pipeline.collector(wanted.spec, said, control_plane=control_plane)
     data = {_FILE: documents(config)}
-    labels = {"app": name}
-    where = {"key": _CONTROL_PLANE, "operator": "Exists" if control_plane else "DoesNotExist"}
-    linux = {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}
-    fake = {"key": "type", "operator": "NotIn", "values": ["kwok"]}
-    term = {"nodeSelectorTerms": [{"matchExpressions": [where, linux, fake]}]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}}
-    daemon_set: Document = {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": meta(name, NAMESPACE, **labels),
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "updateStrategy": ROLLING,
-            "template": {
-                "metadata": {"labels": labels, "annotations": config_annotation(data)},
-                "spec": {**_pod(wanted, said, name), "affinity": affinity},
-            },
-        },
-    }
-    return config_map(name, NAMESPACE, data), daemon_set
+    collectors = daemon_set(
+        meta(name, NAMESPACE, app=name),
+        _pod(wanted, said, name),
+        annotations=config_annotation(data),
+        control_plane=control_plane,
+    )
+    return config_map(name, NAMESPACE, data), collectors
 
 
 def _pod(wanted: Wanted, said: AddonSpec, config: str) -> Document:

@@ -20,7 +20,7 @@ from stacks.catalogue.logs.names import (
     STORE_PORT,
     USER,
 )
-from stacks.catalogue.pods import CONFINED, pod
+from stacks.catalogue.pods import CONFINED, claim, pod
 from stacks.config.spec import AddonSpec
 from stacks.documents.kubernetes_objects import (
     SECCOMP,
@@ -165,7 +165,7 @@ def _stateful_set(wanted: Wanted, said: AddonSpec, data: dict[str, str]) -> Docu
     if said.storage_gi is None:
         volumes.append({"name": "data", "emptyDir": {"sizeLimit": f"{_GIB}Gi"}})
     else:
-        claims.append(_claim(said.storage_gi))
+        claims.append(claim(meta("data"), said.storage_gi))
     nobody: Document = {"runAsNonRoot": True, "runAsUser": 65534, "fsGroup": 65534}
     return {
         "apiVersion": "apps/v1",
@@ -187,18 +187,6 @@ def _stateful_set(wanted: Wanted, said: AddonSpec, data: dict[str, str]) -> Docu
                 },
             },
             **({"volumeClaimTemplates": claims} if claims else {}),
-        },
-    }
-
-
-def _claim(gib: int) -> Document:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": meta("data"),
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": f"{gib}Gi"}},
         },
     }
 

@@ -7,7 +7,7 @@ what it cannot write.
 from __future__ import annotations
 
 from stacks.catalogue.entry import Wanted
-from stacks.catalogue.pods import CONFINED
+from stacks.catalogue.pods import CONFINED, daemon_set
 from stacks.catalogue.prometheus import scrape
 from stacks.catalogue.prometheus.names import (
     ACCESS,
@@ -37,7 +37,6 @@ from stacks.documents.kubernetes_objects import (
 from stacks.documents.yaml_text import documents
 
 _FILE = "agent.yaml"
-_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _KEPT = "2h"  # of what no server takes
 
 
@@ -67,31 +66,13 @@ def _of_nodes(wanted: Wanted, *, control_plane: bool) -> tuple[Document, Documen
     servers = addresses(wanted.masters, wanted.spec.cluster.dns_domain)
     config = scrape.agent(servers, control_plane=control_plane, etcd=wanted.etcd > 0)
     data = {_FILE: documents(config)}
-    labels = {"app": name}
-    where = {"key": _CONTROL_PLANE, "operator": "Exists" if control_plane else "DoesNotExist"}
-    term = {"nodeSelectorTerms": [{"matchExpressions": [where, _LINUX]}]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}}
-    daemon_set: Document = {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": meta(name, NAMESPACE, **labels),
-        "spec": {
-            "selector": {"matchLabels": labels},
-            # What measures serves nobody: a tenth of it may be away.
-            "updateStrategy": {
-                "type": "RollingUpdate",
-                "rollingUpdate": {"maxUnavailable": "10%"},
-            },
-            "template": {
-                "metadata": {"labels": labels, "annotations": config_annotation(data)},
-                "spec": {**_pod(wanted, name), "affinity": affinity},
-            },
-        },
-    }
-    return config_map(name, NAMESPACE, data), daemon_set
-
-
-_LINUX: Document = {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}
+    agents = daemon_set(
+        meta(name, NAMESPACE, app=name),
+        _pod(wanted, name),
+        annotations=config_annotation(data),
+        control_plane=control_plane,
+    )
+    return config_map(name, NAMESPACE, data), agents
 
 
 def _pod(wanted: Wanted, config: str) -> Document:

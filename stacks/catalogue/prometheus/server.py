@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stacks.catalogue.entry import Wanted
-from stacks.catalogue.pods import CONFINED, apart, pod
+from stacks.catalogue.pods import CONFINED, apart, claim, pod
 from stacks.catalogue.prometheus import rules, scrape, screen
 from stacks.catalogue.prometheus.names import (
     ACCESS,
@@ -104,7 +104,7 @@ def _stateful_set(wanted: Wanted, said: AddonSpec, data: dict[str, str]) -> Docu
     if said.storage_gi is None:
         volumes.append({"name": "data", "emptyDir": {"sizeLimit": f"{_GIB + 2}Gi"}})
     else:
-        claims.append(_claim(said.storage_gi))
+        claims.append(claim(meta("data"), said.storage_gi))
     spec = pod(SERVER, _container(wanted, said), *volumes)
     spec["securityContext"] = {**_mapping(spec["securityContext"]), "fsGroup": 65534}
     return {
@@ -121,18 +121,6 @@ def _stateful_set(wanted: Wanted, said: AddonSpec, data: dict[str, str]) -> Docu
                 "spec": {**spec, "affinity": apart(_LABELS), "terminationGracePeriodSeconds": 120},
             },
             **({"volumeClaimTemplates": claims} if claims else {}),
-        },
-    }
-
-
-def _claim(gib: int) -> Document:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": meta("data"),
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": f"{gib}Gi"}},
         },
     }
 
