@@ -239,9 +239,11 @@ def _beat(kubectl: Kubectl, place: Place, limit_s: int, done: threading.Event) -
         )
         # It ends where its API server does; another one takes the next.
         try:
-            while process.poll() is None and time.monotonic() < end and not done.is_set():
+            _write(process, objects.BEAT)  # first, however short what runs beside it is
+            while not done.wait(objects.BEAT_S) and process.poll() is None:
+                if time.monotonic() >= end:
+                    break
                 _write(process, objects.BEAT)
-                done.wait(objects.BEAT_S)
             _write(process, objects.END if process.poll() is None else "")
         except OSError:
             done.wait(1)
