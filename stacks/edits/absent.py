@@ -13,6 +13,7 @@ from stacks.config.problems import Problem
 from stacks.edits import quorum
 from stacks.edits.memory import Memory
 from stacks.phases import desired, effects
+from stacks.phases.effects import Restart
 from stacks.releases import versions
 
 # Who else than masters and etcd members holds something of it.
@@ -36,7 +37,8 @@ def refusals(before: Memory, plan: Plan) -> list[Refusal]:
     """What is dangerous, or impossible, while nodes of the cluster are absent."""
     out = [*of_new(before, plan), *_unknown_to_it(before, plan)]
     if plan.absent:
-        out += [*_quorum(before, plan), *_rotations(before, plan), *_versions(before, plan)]
+        out += [*_quorum(before, plan), *_api_servers(before, plan)]
+        out += [*_rotations(before, plan), *_versions(before, plan)]
     return [*out, *_leaving(before, plan)]
 
 
@@ -102,7 +104,7 @@ def _quorum(before: Memory, plan: Plan) -> Iterator[Refusal]:
             f"{needed} are needed; bring one back, or say that those are lost that are dead"
         )
         yield Refusal("quorum", away[0].name, _path(away[0]), text)
-    elif len(there) - 1 < needed and (restarted := _restarted(before, plan, there)):
+    elif len(there) - 1 < needed and (restarted := _restarted(before, plan, there, "etcd")):
         text = (
             f"this edit restarts etcd on {restarted[0]}, and with {names} absent too etcd would "
             f"have no quorum meanwhile ({len(there) - 1} of {len(plan.etcd)} up, {needed} needed)"
@@ -110,27 +112,46 @@ def _quorum(before: Memory, plan: Plan) -> Iterator[Refusal]:
         yield Refusal("quorum", away[0].name, _path(away[0]), f"{text}; {_BACK.format(names)}")
 
 
-def _restarted(before: Memory, plan: Plan, there: Sequence[Node]) -> list[str]:
-    """Members whose etcd restarts in this edit."""
+def _api_servers(before: Memory, plan: Plan) -> Iterator[Refusal]:
+    """The last one that is there restarts for nobody: clients of several masters expect another."""
+    away = [node for node in plan.masters if node.is_absent]
+    there = [node for node in plan.masters if not node.is_absent]
+    if (
+        away
+        and len(there) == 1
+        and (restarted := _restarted(before, plan, there, "kube-apiserver"))
+    ):
+        names = ", ".join(node.name for node in away)
+        text = (
+            f"this edit restarts the API server on {restarted[0]}, and with {names} absent no "
+            "other one would answer meanwhile"
+        )
+        yield Refusal("absent", away[0].name, _path(away[0]), f"{text}; {_BACK.format(names)}")
+
+
+def _restarted(before: Memory, plan: Plan, there: Sequence[Node], program: Restart) -> list[str]:
+    """Nodes whose etcd or API server restarts in this edit."""
     then = before.plan
     if then is None:
         return []
     known = {node.name: node for node in then.nodes}
-    every = then.versions.etcd != plan.versions.etcd
+    version = "etcd" if program == "etcd" else "kubernetes"
+    every = getattr(then.versions, version) != getattr(plan.versions, version)
     return [
         node.name
         for node in there
-        if node.name in known and (every or _restarts_etcd(then, known[node.name], plan, node))
+        if node.name in known and (every or _restarts(program, then, known[node.name], plan, node))
     ]
 
 
-def _restarts_etcd(then: Plan, old: Node, plan: Plan, node: Node) -> bool:
-    phase, reboots = "etcd-member", plan.spec.os.reboot != "never"
-    was = desired.of_phases(then, old).get(phase)
-    now = desired.of_phases(plan, node).get(phase, {})
-    return was is not None and any(
-        (before := was.get(name)) != text
-        and effects.of_value(phase, name, before, text, reboots=reboots).restarts == "etcd"
+def _restarts(program: Restart, then: Plan, old: Node, plan: Plan, node: Node) -> bool:
+    reboots = plan.spec.os.reboot != "never"
+    was = desired.of_phases(then, old)
+    return any(
+        (before := was[phase].get(name)) != text
+        and effects.of_value(phase, name, before, text, reboots=reboots).restarts == program
+        for phase, now in desired.of_phases(plan, node).items()
+        if phase in was
         for name, text in now.items()
     )
 

@@ -44,7 +44,12 @@ def refused(before: Mapping[str, object], wanted: Mapping[str, object]) -> list[
     return []
 
 
+TWO = {**SEPARATE, "pools.master.count": 2}
+ONE_AWAY = {**TWO, **absent("master-1")}
+
 ALLOWED = [
+    (ONE_AWAY, {**ONE_AWAY, "kubelet.maxPods": 50}),
+    (ONE_AWAY, {**ONE_AWAY, "etcd.snapshotCount": 20000}),
     ({}, absent("worker-1")),
     ({}, absent("worker-1", "worker-2")),
     ({}, absent("master-1")),
@@ -75,6 +80,9 @@ REFUSED = [
     ({}, {**absent("worker-1"), "pki.rotation.kubernetes": {"generation": 2, "step": "trust"}}, "miss this step"),
     ({}, {**absent("master-1"), "pki.rotation.etcd": {"generation": 2, "step": "trust"}}, "miss this step"),
     (SEPARATE, {**absent("master-1")}, "change its roles"),
+    (ONE_AWAY, {**ONE_AWAY, "controlPlane.apiServerArgs": {"v": "4"}}, "restarts the API server on master-2"),
+    (ONE_AWAY, {**ONE_AWAY, "os/packages": "june"}, "restarts the API server on master-2"),
+    ({**ONE_AWAY, "cluster.kubernetes": "1.36.1"}, ONE_AWAY, "restarts the API server on master-2"),
 ]  # fmt: skip
 
 
