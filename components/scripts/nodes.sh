@@ -211,16 +211,16 @@ delete_nodes() {
   done <<<"$names"
 }
 
-# What each Node lacks of labels and taints that are wanted, and has of those that we once set: rows
-# "label|name|key=value ... key-", taints as kubectl writes them. Its own labels and taints are only compared; every
-# word is one of WANTED or of the record. What others set stays.
+# What Nodes lack of labels and taints that are wanted, and have of those that we once set: rows
+# "name ...|key=value ... key-" of Nodes with the same to do, taints as kubectl writes them. Their own labels and taints
+# are only compared; every word is one of WANTED or of the record. What others set stays.
 # shellcheck disable=SC2016 # of jq
 MARKS='
   def table($lines): reduce ($lines | split("\n")[] | select(. != "")
   | split("\t")) as $row ({}; .[$row[0]] += [$row[1] | select(. != "")]);
   def key($kind): if $kind != "taints" then .[0:index("=")] else .[0:index("=")] + ":" + (. / ":" | last) end;
   def value($kind): .[index("=") + 1:] | if $kind != "taints" then . else .[0:rindex(":")] end;
-  (table($wanted)) as $want | (table($held)) as $last | .items[]
+  (table($wanted)) as $want | (table($held)) as $last | [.items[]
   | .metadata.name as $name | ($want[$name] // []) as $words | ($last[$name] // []) as $before
   | select($want | has($name))
   | (if $kind != "taints" then .metadata[$kind] // {}
@@ -228,7 +228,9 @@ MARKS='
   | [$words[] | key($kind)] as $keys
   | [$words[] | select($is[key($kind)] != value($kind))] + ([$before[] | key($kind)] | unique
   | map(select(. as $key | ($is | has($key)) and ($keys | index($key) == null)) + "-"))
-  | select(. != []) | "\($name)|\(join(" "))"'
+  | select(. != []) | {$name, words: join(" ")}] | group_by(.words)[]
+  | .[0].words as $words | range(0; length; 100) as $at
+  | "\(.[$at:$at + 100] | map(.name) | join(" "))|\($words)"'
 # Authoritative for what we once set, silent about what others set.
 mark_nodes() {
   mark_kind labels label "$LABELS"
@@ -236,16 +238,19 @@ mark_nodes() {
   if [[ -n ${ANNOTATIONS:-} ]] || recorded annotations; then mark_kind annotations annotate "${ANNOTATIONS:-}"; fi
 }
 mark_kind() { # mark_kind KIND VERB LINES
-  local kind=$1 verb=$2 held rows name words list
+  local kind=$1 verb=$2 held rows names words nodes list count
   held=$(marks_held "$kind")
   hold_marks "$kind" "$held" "$3"
   rows=$(nodes_json |
     jq -r --arg kind "$kind" --rawfile wanted <(mark_lines "$3") --rawfile held <(mark_lines "$held") "$MARKS")
-  while IFS='|' read -r name words; do
-    if [[ -z $name ]]; then continue; fi
+  while IFS='|' read -r names words; do
+    if [[ -z $names ]]; then continue; fi
+    # One call for many: kubectl takes longer to start than to ask.
+    read -ra nodes <<<"$names"
     read -ra list <<<"$words"
-    kubectl_admin "$verb" --overwrite -- node "$name" "${list[@]}" >/dev/null
-    changes=$((changes + 1))
+    kubectl_admin "$verb" --overwrite -- node "${nodes[@]}" "${list[@]}" >/dev/null
+    count=$(wc -w <<<"$names")
+    changes=$((changes + count))
   done <<<"$rows"
   # Of a version that kept them there.
   if [[ -n $held ]] && ! recorded "$kind"; then kubectl_admin annotate --all -- nodes "kube-ha.io/$kind-" >/dev/null; fi

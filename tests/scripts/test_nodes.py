@@ -286,6 +286,23 @@ def test_labels_are_set_once(shell: Shell) -> None:
     assert marked(shell, [labelled("worker-1", "a=1 b=2")], **values) == []
 
 
+def test_nodes_with_the_same_to_do_are_marked_in_calls_of_a_hundred(shell: Shell) -> None:
+    cluster(shell, [])
+    nodes = [labelled(f"worker-{number}", "a=1") for number in range(1, 251)]
+    nodes.append(labelled("worker-251"))
+    calls = marked(shell, nodes, LABELS="worker-[1-251]\ta=1 b=2")
+    words = [call.split() for call in calls]
+    assert [(verb, len(rest)) for verb, *rest in words] == [
+        ("label", 3),
+        ("label", 101),
+        ("label", 101),
+        ("label", 51),
+    ]
+    assert words[0] == ["label", "worker-251", "a=1", "b=2"]
+    names = [name for one in words for name in one if name.startswith("worker-")]
+    assert sorted(names) == sorted(f"worker-{number}" for number in range(1, 252))
+
+
 def test_once_all_is_as_wanted_nothing_is_written(shell: Shell) -> None:
     values = {"LABELS": "worker-1\ta=1", "TAINTS": "worker-1\tk=v:NoSchedule"}
     node = labelled("worker-1", "a=1", "k=v:NoSchedule")
