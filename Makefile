@@ -157,7 +157,7 @@ stories: python ## when each story passed last, and on which commit
 evidence: python ## docs/evidence.md and the figures of README.md, from the record of stories that passed
 	@$(PY) -m tests.evidence
 
-bench: setup ## time of a create against the bare path of its steps, WHAT=membership, rollout, checks or thousand; let nothing else run here
+bench: setup ## time of a create against the bare path of its steps, WHAT=membership, rollout, checks, network or thousand; let nothing else run here
 	@$(PY) -m tests.bench.$(or $(WHAT),create)
 
 cloud-acceptance: engine ## steps of a throwaway cluster on PROVIDER (gcp, aws); done with SPEND_MONEY=1, PROJECT, SSH_FROM; TUNNEL=1; DOMAIN and ZONE for DNS; FROM=step

@@ -40,6 +40,17 @@ _OLDER = Bundle(
     link=".local/bundle-upgrades",
 )
 _NETWORKS = Bundle(call="with_network(", also=("network=cilium",), link=".local/bundle-networks")
+# One story upgrades with a network; others that want either need not wait for both.
+_NETWORKS_TOO = Bundle(
+    call="with_network_and_older_ones(",
+    also=("network=cilium", "kubernetes=1.36.1"),
+    link=".local/bundle-networks-upgrades",
+)
+_NETWORKS_AND_TOOLS = Bundle(
+    call="with_networks_and_tools(",
+    also=("network=cilium", "addon=toolbox"),
+    link=".local/bundle-networks-tools",
+)
 _ADDONS = Bundle(
     call="with_addons(",
     also=("addon=local-path", "addon=metrics-server", "addon=prometheus", "addon=toolbox"),
@@ -62,7 +73,16 @@ _COLD_S = 3600
 def needed_by(story: Path) -> set[Bundle]:
     """What the file of a story asks for, beside the bundle of set-up."""
     text = story.read_text()
-    known = (_OLDER, _NETWORKS, _ADDONS, _LOAD_BALANCERS, _LOGS, _TESTS)
+    known = (
+        _OLDER,
+        _NETWORKS,
+        _NETWORKS_TOO,
+        _NETWORKS_AND_TOOLS,
+        _ADDONS,
+        _LOAD_BALANCERS,
+        _LOGS,
+        _TESTS,
+    )
     return {bundle for bundle in known if bundle.call in text}
 
 
@@ -94,6 +114,17 @@ def with_network(config: Config, subnet: str, plugin: str) -> Config:
     """The config with a pod network that the bundle of set-up does not hold, and a mirror that has it."""
     config["network"] = {**config.get("network", {}), "plugin": plugin}
     return _by(_NETWORKS, config, subnet)
+
+
+def with_network_and_older_ones(config: Config, subnet: str, plugin: str) -> Config:
+    """The config with such a pod network, and a mirror that has an older Kubernetes too."""
+    config["network"] = {**config.get("network", {}), "plugin": plugin}
+    return _by(_NETWORKS_TOO, config, subnet)
+
+
+def with_networks_and_tools(config: Config, subnet: str) -> Config:
+    """The config with a mirror that has every pod network, and the tools of the catalogue's toolbox."""
+    return _by(_NETWORKS_AND_TOOLS, config, subnet)
 
 
 def with_addons(config: Config, subnet: str) -> Config:
