@@ -10,6 +10,7 @@ import pulumi
 from components import outputs
 from components.kubernetes_cluster import SECRET, built, prepared, tell
 from stacks.checks import object_store
+from stacks.cluster.plan import API_ADDRESS
 from stacks.config import stack_file
 from stacks.config.problems import SpecError
 from stacks.explain import formats
@@ -37,6 +38,6 @@ except SpecError as error:
     refuse(formats.problems(str(file), given.located(error.problems)))
 except pulumi.RunError as error:
     refuse(str(error))
-if made.api_address is not None:
-    pulumi.export("apiAddress", made.api_address)
+if made.args.api_address is not None:
+    pulumi.export(API_ADDRESS, made.args.api_address)
 outputs.export(made.cluster, made.args, wanted.last)

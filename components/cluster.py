@@ -34,6 +34,7 @@ class ClusterArgs:
     pki: Pki
     before: Memory | None  # the last success; None: there was none yet
     store_secret: Output[str] | None  # of the object store that snapshots of etcd go to
+    api_address: Input[str] | None  # of the load balancer before the masters, if one is made
 
 
 class Cluster(ComponentResource):

@@ -101,7 +101,7 @@ class KubernetesCluster(ComponentResource):
         own = ResourceOptions(parent=self)
         made = built(wanted, None if secret is None else Output.secret(secret), own)
         self.kubeconfig = outputs.kubeconfig_of(made.args)
-        self.endpoint = Output.from_input(f"https://{wanted.plan.endpoint}")
+        self.endpoint = Output.from_input(outputs.endpoint_of(made.args))
         self.cluster_id = made.args.pki.cluster_id
         self.backup_key = Output.secret(made.args.pki.backup_key())
         self.register_outputs(

@@ -54,7 +54,6 @@ class Built:
 
     cluster: Cluster
     args: ClusterArgs
-    api_address: Input[str] | None  # of the load balancer before the masters, if one was made
 
 
 def prepared(
@@ -130,12 +129,13 @@ def built(
         pki=Pki(f"{name}-pki", plan, opts),
         before=cluster.before,
         store_secret=store_secret,
+        api_address=made.api_address,
     )
     whole = Cluster(name, args, opts)
     if not plan.local:
         ground = [made] if isinstance(made, Resource) else []
         Protection(name, [whole, args.pki, *ground], opts)
-    return Built(cluster=whole, args=args, api_address=made.api_address)
+    return Built(cluster=whole, args=args)
 
 
 class KubernetesCluster(ComponentResource):
@@ -147,7 +147,7 @@ class KubernetesCluster(ComponentResource):
     """
 
     kubeconfig: Output[str]  # of an administrator, secret
-    endpoint: str  # URL of the API
+    endpoint: Input[str]  # URL of the API; an output where only a cloud knows its address
     cluster_id: Output[str]
     backup_key: Output[str]  # opens snapshots of etcd, secret
 
@@ -170,7 +170,7 @@ class KubernetesCluster(ComponentResource):
         own = ResourceOptions(parent=self)
         made = built(wanted, secret, own)
         self.kubeconfig = outputs.kubeconfig_of(made.args)
-        self.endpoint = f"https://{wanted.plan.endpoint}"
+        self.endpoint = outputs.endpoint_of(made.args)
         self.cluster_id = made.args.pki.cluster_id
         self.backup_key = Output.secret(made.args.pki.backup_key())
         pulumi.export(f"{name}Applied", outputs.applied(made.cluster, made.args, wanted.last))

@@ -14,7 +14,7 @@ from components.machines.api_door import ApiDoor
 from components.pki.authority import Pki
 from stacks.cluster import rotation
 from stacks.cluster.certificates import ETCD_DOOR, administrator
-from stacks.cluster.plan import Plan
+from stacks.cluster.plan import API_ADDRESS, Plan
 from stacks.config.network import CHECK_TIMEOUT_S, CHECKS_TO_FALL
 from stacks.config.ports import API_PORT, ETCD_CLIENT_PORT
 from stacks.edits import memory
@@ -32,7 +32,7 @@ def export(cluster: Cluster, args: ClusterArgs, before: Mapping[str, object] | N
     plan = args.plan
     pulumi.export("kubeconfig", kubeconfig_of(args))
     pulumi.export("readme", readme(plan))
-    pulumi.export("endpoint", f"https://{plan.endpoint}")
+    pulumi.export("endpoint", endpoint_of(args))
     pulumi.export("loadBalancer", load_balancer(plan))
     pulumi.export("dnsRecords", dns_records(plan, cluster.door))
     pulumi.export("clusterId", args.pki.cluster_id)
@@ -68,7 +68,7 @@ def readme(plan: Plan) -> str:
             f"# Cluster {plan.spec.cluster.name}",
             "",
             f"Kubernetes {versions.kubernetes}, etcd {versions.etcd}, containerd "
-            f"{versions.containerd}. The API is at https://{plan.endpoint}.",
+            f"{versions.containerd}. The API is at {_where(plan)}.",
             "",
             "| node | roles | address | pool |",
             "|---|---|---|---|",
@@ -80,6 +80,18 @@ def readme(plan: Plan) -> str:
             "",
         ]
     )
+
+
+def endpoint_of(args: ClusterArgs) -> Input[str]:
+    """URL of the API for clients outside; an output where only an update knows the address."""
+    if args.plan.is_at_balancer and args.api_address is not None:
+        return Output.concat("https://", args.api_address, f":{API_PORT}")
+    return f"https://{args.plan.endpoint}"
+
+
+def _where(plan: Plan) -> str:
+    at_balancer = f"the address in output `{API_ADDRESS}`, port {API_PORT}"
+    return at_balancer if plan.is_at_balancer else f"https://{plan.endpoint}"
 
 
 def dns_records(plan: Plan, door: ApiDoor | None) -> list[dict[str, object]]:
@@ -145,9 +157,12 @@ def kubeconfig_of(args: ClusterArgs) -> Output[str]:
     """An administrator's, with a context for each way to the API; secret."""
     pki, plan = args.pki, args.plan
     admin = pki.leafs[administrator(plan).name]
-    known = Output.all(ca=pki.bundle("kubernetes"), cert=admin.cert, key=admin.key)
+    at = args.api_address if plan.is_at_balancer else None
+    known = Output.all(ca=pki.bundle("kubernetes"), cert=admin.cert, key=admin.key, at=at)
     return Output.secret(
-        known.apply(lambda pem: kubeconfig.admin(plan, pem["ca"], pem["cert"], pem["key"]))
+        known.apply(
+            lambda of: kubeconfig.admin(plan, of["ca"], of["cert"], of["key"], balancer=of["at"])
+        )
     )
 
 

@@ -211,11 +211,11 @@ def _balancer(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
     if kind == "external" and spec.front_doors.dns == "unmanaged":
         text = "the external load balancer's address is only known once it is made; write managed,"
         yield Problem("frontDoors.dns", f"{text} or none and see the stack's output apiAddress")
-    if kind == "external" and not re.search(r"[a-z]", host):
+    if kind == "external" and host and not re.search(r"[a-z]", host):
         text = (
-            "is needed as a name: the load balancer's address is not known before it is made; make "
-            "a DNS record of that name for the stack's output apiAddress, or have it made by "
-            "frontDoors.dns: managed"
+            f"{host} is not known to be the load balancer's address before that is made; leave it "
+            "out, and clients go by the stack's output apiAddress, or write a name: make a DNS "
+            "record of it for that output, or have it made by frontDoors.dns: managed"
         )
         yield Problem("cluster.endpoint", text)
 

@@ -17,6 +17,8 @@ from stacks.providers import registry
 from stacks.providers.site import Balancer
 from stacks.releases.versions import Versions
 
+API_ADDRESS = "apiAddress"  # the output that has the address of an external load balancer
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bastion:
@@ -188,9 +190,19 @@ class Plan:
         return nth(self.spec.cluster.service_cidr, 10)
 
     @property
+    def is_at_balancer(self) -> bool:
+        """Clients outside go to an external load balancer by its address, which no config knows."""
+        return self.balancer == "external" and self.spec.cluster.endpoint is None
+
+    @property
     def endpoint(self) -> str:
-        """`host:port` for clients outside: what was said, a balancer, the VIP, or a master."""
+        """`host:port` for clients outside: what was said, a balancer, the VIP, or a master.
+
+        Of an external balancer the host is API_ADDRESS, the name of the output that has it.
+        """
         said = self.spec.cluster.endpoint
+        if self.is_at_balancer:
+            return f"{API_ADDRESS}:{API_PORT}"
         if said is None and self.balancer == "internal":
             return f"{clouds.balancer_addresses(self.spec)[0]}:{API_PORT}"
         if said is None:

@@ -100,8 +100,8 @@ class CloudSpec(Section):
     )
     api_load_balancer: Literal["none", "internal", "external"] | None = Field(
         None,
-        description="L4 load balancer before the masters; external needs a name as "
-        "cluster.endpoint; default: internal with two masters or more",
+        description="L4 load balancer before the masters; one that is said from the first master "
+        "on keeps its address with any number of them; default: internal with two masters or more",
     )
     disk_gib: DiskGib = Field(50, description="boot disk of a machine, in GiB")
     etcd_disk_gib: DiskGib = Field(

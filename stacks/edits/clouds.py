@@ -93,10 +93,15 @@ def _balancer_replaced(then: Plan, plan: Plan) -> Iterator[Refusal]:
         text = (
             f"the {kind} load balancer would be deleted and made again, for it cannot leave "
             f"{', '.join(gone) or 'its subnets'}; clients that go by it miss the API for some "
-            "minutes, nodes do not; leave a pool there, or two updates: "
+            f"minutes{_under_another_name(plan)}, nodes do not; leave a pool there, or two "
+            "updates: "
         )
         way = f"{where}.apiLoadBalancer: none, then {kind} again with this edit"
         yield Refusal("balancer-replaced", kind, f"{where}.subnets", text + way)
+
+
+def _under_another_name(plan: Plan) -> str:
+    return " and need a new kubeconfig" if plan.is_at_balancer else ""
 
 
 def warnings_of(before: Memory | None, plan: Plan) -> list[Problem]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stacks.cluster import clouds
+from stacks.cluster import api_record, clouds
 from stacks.cluster.plan import Plan
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
@@ -20,6 +20,7 @@ def of(before: Memory | None, plan: Plan) -> Iterator[Problem]:
     """Warnings of the edit from the last success to the plan."""
     if before is None:
         yield from _policies(plan)
+        yield from _one_address(plan)
     if before is None or before.plan is None:
         return
     then, now = before.plan.spec, plan.spec
@@ -43,6 +44,7 @@ def of(before: Memory | None, plan: Plan) -> Iterator[Problem]:
             "raise from now on ends the one before"
         )
         yield Problem("pki.adminGeneration", text)
+    yield from _balancer_goes(before.plan, plan)
     yield from _unsaved(before, plan)
     yield from _disks(then, now)
 
@@ -57,6 +59,37 @@ def _policies(plan: Plan) -> Iterator[Problem]:
             "cluster stays"
         )
         yield Problem("network.plugin", text)
+
+
+def _one_address(plan: Plan) -> Iterator[Problem]:
+    """Of a new cluster in a cloud: an address that is of its only master."""
+    if clouds.in_cloud(plan.spec) and plan.balancer == "none" and len(plan.masters) == 1:
+        [master] = plan.masters
+        text = (
+            f"is none by default: the API has the addresses of {master.name} alone; with internal "
+            "or external from the beginning it has one that stays with more masters, and with "
+            "one of them again"
+        )
+        if plan.spec.cluster.endpoint is None and _balancer_by_default(plan):
+            yield Problem(f"{clouds.path(plan.spec)}.apiLoadBalancer", text)
+
+
+def _balancer_by_default(plan: Plan) -> bool:
+    cloud = clouds.settings(plan.spec)
+    return cloud is not None and cloud.api_load_balancer is None
+
+
+def _balancer_goes(then: Plan, plan: Plan) -> Iterator[Problem]:
+    """The usual load balancer, which is there for two masters and more."""
+    is_led = api_record.zone(plan.spec) is not None  # clients have a name, which moves before
+    was = then.balancer == "internal" and not is_led
+    if was and plan.balancer == "none" and _balancer_by_default(plan):
+        addresses = ", ".join(clouds.balancer_addresses(then.spec))
+        text = (
+            f"is none by default with one master: the load balancer goes, and {addresses} with it; "
+            "write internal, and both stay"
+        )
+        yield Problem(f"{clouds.path(plan.spec)}.apiLoadBalancer", text)
 
 
 def _level(spec: Spec) -> int:

@@ -96,6 +96,8 @@ def _endpoint(then: Plan, plan: Plan) -> Iterator[str]:
 
 def _still_serves(then: Plan, plan: Plan) -> bool:
     """The endpoint of before, though it is the endpoint no more."""
+    if then.is_at_balancer:
+        return then.balancer == plan.balancer
     host = then.endpoint.rpartition(":")[0]
     was = {(node.name, node.address) for node in then.masters if node.address == host}
     stays = was & {(node.name, node.address) for node in plan.masters}

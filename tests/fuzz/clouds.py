@@ -158,7 +158,9 @@ _CHOSEN = (
 
 def _common(dice: Dice) -> dict[str, object]:
     labels = {"labels": {"team": "a"}} if dice.chance(20) else {}
-    kinds = ("none", "internal")
-    balancer = {"apiLoadBalancer": dice.one_of(kinds)} if dice.chance(20) else {}
-    port = {"apiPort": 36443} if dice.chance(10) else {}
+    kinds = ("none", "internal", "external")
+    balancer: dict[str, object] = {"apiLoadBalancer": dice.one_of(kinds)} if dice.chance(30) else {}
+    if "external" in balancer.values():
+        balancer["apiFrom"] = [*_SSH_FROM]
+    port: dict[str, object] = {"apiPort": 36443} if dice.chance(10) else {}
     return {**labels, **balancer, **port}

@@ -56,6 +56,7 @@ EVERY_WAY: list[tuple[Config, Edits]] = [
     (gcp, {}),
     (gcp, {"machines.gcp.access": "public", "machines.gcp.nodePortsFrom": ["198.51.100.0/24"]}),
     (gcp, {"machines.gcp.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"}),
+    (gcp, {"machines.gcp.apiLoadBalancer": "external", "pools.master.count": 1}),
     (gcp, {"machines.gcp.network": "mine", "machines.gcp.subnetwork": "mine"}),
     (gcp, {"machines.gcp.network": "mine", "network.plugin": "none"}),
     (gcp, {"machines.gcp.network": "mine", "machines.gcp.subnetwork": "mine", "machines.gcp.networkProject": "the-host-project", "machines.gcp.addressOffset": 200, "pools.master.addressOffset": 210, "pools.worker.addressOffset": 300}),
@@ -72,6 +73,7 @@ EVERY_WAY: list[tuple[Config, Edits]] = [
     (aws, {}),
     (aws, {"machines.aws.access": "public", "machines.aws.nodePortsFrom": ["198.51.100.0/24"]}),
     (aws, {"machines.aws.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"}),
+    (aws, {"machines.aws.apiLoadBalancer": "external", "pools.master.count": 1}),
     (aws, {"machines.aws.diskType": "io2", "machines.aws.etcdDiskType": "io2"}),
     (aws, {"pools.worker.machineType": "m7g.large", "pools.worker.arch": "arm64"}),
     (aws, {"machines.aws.policies": ["arn:aws:iam::aws:policy/service-role/AmazonEBSCSIDriverPolicy"]}),
@@ -209,6 +211,36 @@ def test_the_other_kind_of_load_balancer_is_there_before_the_first_goes(stacks: 
         assert "prod-api-internal" in kinds(run, "-")
         assert not kinds(run, "!")
         assert isinstance(plain(engine.outputs["apiAddress"]), str)
+
+
+@pytest.mark.parametrize("kind", ["internal", "external"])
+@pytest.mark.parametrize(("config", "start"), [(gcp, OFF), (aws, {})])
+def test_a_load_balancer_from_the_first_master_on_keeps_address_kubeconfig_and_certificates(
+    stacks: Stacks, config: Config, start: Edits, kind: str
+) -> None:
+    start = {**start, f"machines.{config.__name__}.apiLoadBalancer": kind}
+    one, three = ({**start, "pools.master.count": count} for count in (1, 3))
+    engine, _ = stacks.settled(config(one))
+    at, url = engine.outputs["apiAddress"], engine.outputs["endpoint"]
+    assert plain(url) == f"https://{plain(at)}:6443"
+    known = _clusters(engine.outputs["kubeconfig"])
+    first = known[
+        "prod" if kind == "external" else "prod-balancer" + "-eu-central-1a" * (config is aws)
+    ]
+    assert first["server"] == plain(url)
+    for edits in (three, one):
+        run = engine.up(config(edits))
+        assert (engine.outputs["apiAddress"], engine.outputs["endpoint"]) == (at, url)
+        assert known.items() <= _clusters(engine.outputs["kubeconfig"]).items()
+        balancer = {name for mark in "!-" for name in kinds(run, mark) if "-api-" in name}
+        assert not balancer
+        assert not [c.name for c in run.changes if c.name.startswith("prod-pki-master-1")]
+    assert_exactly(engine.up(config(one)), [])
+
+
+def _clusters(kubeconfig: Value) -> dict[str, dict[str, str]]:
+    text = kubeconfig.value if isinstance(kubeconfig, Secret) else kubeconfig
+    return {each["name"]: each["cluster"] for each in yaml.safe_load(str(plain(text)))["clusters"]}
 
 
 @pytest.mark.parametrize(("config", "start"), [(gcp, OFF), (aws, {})])

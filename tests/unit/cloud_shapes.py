@@ -40,6 +40,7 @@ def _of(provider: str) -> dict[str, Mapping[str, object]]:
         "tunnel": behind_tunnel(provider),
         "public": public,
         "balancer outside": outside,
+        "balancer outside of one master, without a name": {**alone, f"{section}.apiLoadBalancer": "external"},
         "no balancer": alone,
         "public, no balancer, a zone that is there": {**public, **alone, **_record(id=_IDS[provider])},
         "a network that is there": _GIVEN[provider],

@@ -73,6 +73,38 @@ def test_two_masters_or_more_have_a_load_balancer_and_it_is_the_endpoint(
     assert planned(config({"machines/" + several.spec.machines.provider + "/apiLoadBalancer": "none"})).balancer == "none"  # fmt: skip
 
 
+@pytest.mark.parametrize("config", [gcp, aws])
+@pytest.mark.parametrize("masters", [1, 3])
+def test_an_external_load_balancer_needs_no_name_and_its_address_stands_for_it(
+    config: type, masters: int
+) -> None:
+    edits = {f"machines.{config.__name__}.apiLoadBalancer": "external"}
+    plan = planned(config({**edits, "pools.master.count": masters}))
+    assert (plan.balancer, plan.endpoint) == ("external", "apiAddress:6443")
+    assert not [name for name in api_names(plan, plan.masters[0]) if "apiAddress" in name]
+    named = planned(config({**edits, "cluster.endpoint": "api.example.com"}))
+    assert named.endpoint == "api.example.com:6443"
+
+
+@pytest.mark.parametrize("config", [gcp, aws])
+def test_what_becomes_of_the_address_with_more_masters_and_fewer_is_told_where_nothing_is_said(
+    config: type,
+) -> None:
+    path = f"machines.{config.__name__}.apiLoadBalancer"
+    one, three = ({"pools.master.count": count} for count in (1, 3))
+    said = transition.check(None, planned(config(one))).warnings
+    assert [text for at, text in said if at == path and "addresses of master-1 alone" in text]
+    for kind in ("none", "internal", "external"):
+        chosen = planned(config({**one, path: kind}))
+        assert path not in dict(transition.check(None, chosen).warnings)
+    off = {"machines.gcp.deletionProtection": False} if config is gcp else {}
+    before = memory.read(memory.of(planned(config({**three, **off}))))
+    said = transition.check(before, planned(config(one))).warnings
+    assert [text for at, text in said if at == path and "write internal, and both stay" in text]
+    kept = transition.check(before, planned(config({**one, path: "internal"})))
+    assert path not in dict(kept.warnings)
+
+
 def test_certificates_hold_the_balancers_addresses_whether_there_is_one_or_not() -> None:
     for count in (1, 3):
         plan = planned(aws({"pools.master.count": count}))
@@ -299,8 +331,7 @@ GCP_PROBLEMS = [
     ({"machines.gcp.serviceAccountRoles": ["roles/storage.admin", "roles/storage.admin"]}, {"machines.gcp.serviceAccountRoles[1]": "roles/storage.admin is there twice"}),
     ({"machines.gcp.serviceAccountRoles": ["editor"]}, {"machines.gcp.serviceAccountRoles[0]": "is not a valid role"}),
     ({"machines.gcp.labels": {"Team": "a"}}, {"machines.gcp.labels.Team": "is not a label of a cloud"}),
-    ({"machines.gcp.apiLoadBalancer": "external"}, {"cluster.endpoint": "is needed as a name"}),
-    ({"machines.gcp.apiLoadBalancer": "external", "cluster.endpoint": "192.0.2.7"}, {"cluster.endpoint": "is needed as a name"}),
+    ({"machines.gcp.apiLoadBalancer": "external", "cluster.endpoint": "192.0.2.7"}, {"cluster.endpoint": "192.0.2.7 is not known to be the load balancer's address before that is made; leave it out"}),
     ({"cluster.endpoint": "api.example.com:443"}, {"cluster.endpoint": "listens on 6443"}),
     ({"machines.ssh": {"agent": True}, "machines.lab": {"subnet": "10.9.0.0/24"}, "machines.onRelease": "wipe", "machines.containers": True},
      {"machines.ssh": "does nothing on gcp", "machines.lab": "does nothing", "machines.onRelease": "does nothing", "machines.containers": "does nothing"}),

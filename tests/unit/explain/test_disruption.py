@@ -188,6 +188,27 @@ def test_a_load_balancer_that_goes_is_told() -> None:
     )
 
 
+def test_who_goes_by_the_address_of_an_external_load_balancer_keeps_it_with_any_number_of_masters() -> (
+    None
+):
+    outside = {"machines.gcp.apiLoadBalancer": "external", "machines.gcp.deletionProtection": False}
+    one = {**outside, "pools.master.count": 1}
+    for before, after in ((one, outside), (outside, one)):
+        found = noticed(gcp(before), gcp(after))["API clients outside"]
+        assert not [text for text in found if "endpoint" in text or "load balancer" in text], found
+    named = {**outside, "cluster.endpoint": "api.example.com"}
+    assert not [
+        text
+        for text in noticed(gcp(outside), gcp(named))["API clients outside"]
+        if "endpoint" in text
+    ]
+    becomes = noticed(gcp(), gcp(outside))["API clients outside"]
+    assert (
+        "the endpoint 10.20.0.5:6443 becomes apiAddress:6443: clients of the old one need a new kubeconfig"
+        in becomes
+    )
+
+
 def test_all_workload_ends_where_no_worker_remains() -> None:
     found = noticed(
         lab(),

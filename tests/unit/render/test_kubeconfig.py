@@ -56,6 +56,24 @@ def test_certificates_and_key_are_whole() -> None:
 
 @pytest.mark.parametrize("config", [gcp, aws])
 @pytest.mark.parametrize("masters", [1, 3])
+def test_an_external_load_balancer_without_a_name_is_asked_for_one_that_every_server_has(
+    config: type, masters: int
+) -> None:
+    """Certificates are made before it has an address."""
+    edits = {f"machines.{config.__name__}.apiLoadBalancer": "external"}
+    plan = planned(config({**edits, "pools.master.count": masters}))
+    parsed = yaml.safe_load(admin(plan, "CA", "CERT", "KEY", balancer="b.example.com"))
+    found = {each["name"]: each["cluster"] for each in parsed["clusters"]}
+    assert parsed["current-context"] == "prod"
+    assert found["prod"]["server"] == "https://b.example.com:6443"
+    name = found["prod"]["tls-server-name"]
+    assert all(name in api_names(plan, node) for node in plan.masters)
+    assert [key for key, one in found.items() if "tls-server-name" in one] == ["prod"]
+    assert found["prod-here"]["server"] == "https://127.0.0.1:26443"
+
+
+@pytest.mark.parametrize("config", [gcp, aws])
+@pytest.mark.parametrize("masters", [1, 3])
 def test_in_a_cloud_the_current_way_works_from_where_people_are(config: type, masters: int) -> None:
     """Machines there have inner addresses: a port of this computer leads to them."""
     name = config.__name__
