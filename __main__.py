@@ -8,7 +8,7 @@ from typing import NoReturn
 import pulumi
 
 from components import outputs
-from components.kubernetes_cluster import SECRET, built, prepared, tell
+from components.kubernetes_cluster import SECRET, Given, built, prepared, tell
 from stacks.checks import object_store
 from stacks.cluster.plan import API_ADDRESS
 from stacks.config import stack_file
@@ -29,11 +29,14 @@ def refuse(text: str) -> NoReturn:
 file = Path(f"Pulumi.{pulumi.get_stack()}.yaml")
 given = stack_file.of_engine(os.environ, stack_file.folder(file))
 try:
-    known = stack_file.secret_of_engine(os.environ, SECRET)
-    wanted = prepared(given, where=str(file), store_secret=known, has_lab=True)
-    secret = object_store.secret(wanted.plan.spec, os.environ)
+    secrets = Given(
+        store=stack_file.secret_of_engine(os.environ, SECRET),
+        addons=stack_file.addon_secrets_of_engine(os.environ),
+    )
+    wanted = prepared(given, where=str(file), secrets=secrets, has_lab=True)
+    object_store.secret(wanted.plan.spec, os.environ)  # that it is one
     tell(wanted, given)
-    made = built(wanted, None if secret is None else pulumi.Output.secret(secret))
+    made = built(wanted, secrets)
 except SpecError as error:
     refuse(formats.problems(str(file), given.located(error.problems)))
 except pulumi.RunError as error:

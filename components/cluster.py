@@ -35,6 +35,7 @@ class ClusterArgs:
     before: Memory | None  # the last success; None: there was none yet
     store_secret: Output[str] | None  # of the object store that snapshots of etcd go to
     api_address: Input[str] | None  # of the load balancer before the masters, if one is made
+    addon_secrets: Mapping[str, Output[str]]  # values of Secrets of add-ons, by name
 
 
 class Cluster(ComponentResource):
@@ -49,7 +50,12 @@ class Cluster(ComponentResource):
             identity=Identity(cluster=name, cluster_id=pki.cluster_id, container=plan.containers),
             machine=args.machine,
             api_door=args.api_door,
-            secrets=Secrets(pki=pki, plan=plan, store_secret=args.store_secret),
+            secrets=Secrets(
+                pki=pki,
+                plan=plan,
+                store_secret=args.store_secret,
+                addon_secrets=args.addon_secrets,
+            ),
             patience_s=nodes.more_s(plan),
         )
         for group in groups(scene):

@@ -18,13 +18,13 @@ from pulumi.provider.experimental.component import ComponentProvider
 from pulumi.provider.server import ComponentInitError
 
 from components import last_applied, outputs
-from components.kubernetes_cluster import SECRET, built, prepared, tell
+from components.kubernetes_cluster import Given, built, prepared, tell
 from stacks.config import stack_file
 from stacks.config.problems import Problem, dotted
 from stacks.version import VERSION
 
 NAME = "kube-ha"
-SECRET_ARGUMENT = "backup_secret_key"  # noqa: S105 (the name of an argument)
+_SECRETS = ("backup_secret_key", "addon_secrets")  # beside sections
 
 
 class KubernetesClusterArgs(TypedDict):
@@ -74,6 +74,8 @@ class KubernetesClusterArgs(TypedDict):
     """Refusals to pass over, by the id that each of them tells."""
     backup_secret_key: NotRequired[Input[str]]
     """The secret of an object store's key. It is kept as a secret, whatever it is given as."""
+    addon_secrets: NotRequired[dict[str, Input[str]]]
+    """Values of Secrets of add-ons by name. Each is kept as a secret, whatever it is given as."""
 
 
 class KubernetesCluster(ComponentResource):
@@ -95,11 +97,10 @@ class KubernetesCluster(ComponentResource):
         super().__init__(f"{NAME}:index:KubernetesCluster", name, None, opts)
         given = sections(args)
         memory = partial(last_applied.of_component, self, name)
-        wanted = prepared(given, where=name, memory=memory)
+        secrets = _secrets(args)
+        wanted = prepared(given, where=name, memory=memory, secrets=secrets)
         tell(wanted, given)
-        secret = args.get("backup_secret_key")
-        own = ResourceOptions(parent=self)
-        made = built(wanted, None if secret is None else Output.secret(secret), own)
+        made = built(wanted, secrets, ResourceOptions(parent=self))
         self.kubeconfig = outputs.kubeconfig_of(made.args)
         self.endpoint = Output.from_input(outputs.endpoint_of(made.args))
         self.cluster_id = made.args.pki.cluster_id
@@ -140,16 +141,20 @@ def sections(args: Mapping[str, object]) -> stack_file.StackFile:
 
     What is known only after an update is a problem: a plan needs every value before.
     """
-    names = {key: key for key in args if key != SECRET_ARGUMENT}
+    names = {key: key for key in args if key not in _SECRETS}
     for key in names:
         first, *rest = key.split("_")
         names[key] = first + "".join(word.capitalize() for word in rest)
     config = {names[key]: _plain(args[key]) for key in names}
-    if SECRET_ARGUMENT in args:
-        config[SECRET] = {"secure": ""}
-    given = stack_file.of_program(config, Path())
+    given = stack_file.of_program({**config, **_secrets(args).config()}, Path())
     late = [problem for key in names for problem in _unknown(args[key], (names[key],))]
     return given._replace(problems=[*given.problems, *late])
+
+
+def _secrets(args: Mapping[str, Any]) -> Given:
+    store, addons = (args.get(name) for name in _SECRETS)
+    # Names have to be known: of a mapping that is an output itself nobody finds one.
+    return Given(store=store, addons=addons if isinstance(addons, dict) else {})
 
 
 def _plain(value: object) -> object:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -22,12 +22,16 @@ from components.last_applied import Last
 from components.pki.authority import Pki
 from components.protection import Protection
 from components.ssh import reach
+from stacks.checks import addon_secrets as check_addon_secrets
 from stacks.cluster import artifacts, outside
+from stacks.cluster.addon_secrets import of_spec
 from stacks.cluster.artifacts import File
 from stacks.cluster.plan import Plan
 from stacks.config import stack_file
 from stacks.config.problems import SpecError
+from stacks.config.spec import Spec
 from stacks.config.stack_file import StackFile
+from stacks.config.translation import ADDON_SECRETS
 from stacks.edits import silence, transition
 from stacks.edits.memory import Memory
 from stacks.explain import formats, report, terminal
@@ -35,6 +39,38 @@ from stacks.explain.report import Report
 from stacks.load import load, planned
 
 SECRET = "backupSecretKey"  # noqa: S105 (a key of the config beside its sections)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """Secrets of the user's, beside the config; each text, or what will be one."""
+
+    store: Input[str] | None = None  # of the object store that snapshots of etcd go to
+    addons: Mapping[str, Input[str]] = field(default_factory=dict)  # values of Secrets, by name
+
+    def config(self) -> dict[str, object]:
+        """What stands for them in the config."""
+        hidden = {name: {"secure": ""} for name in self.addons}
+        return {
+            **({} if self.store is None else {SECRET: {"secure": ""}}),
+            **({ADDON_SECRETS: hidden} if hidden else {}),
+        }
+
+    def known(self, spec: Spec) -> dict[str, str]:
+        """Texts of those that somebody gets, by what they are known by; "": not known by now."""
+        known = self.known_of_addons
+        named = {outside.name_of_value(name): known.get(name, "") for name in of_spec(spec)}
+        if spec.etcd.backup.object_store and isinstance(self.store, str):
+            named[outside.SECRET_NAME] = self.store
+        return named
+
+    @property
+    def known_of_addons(self) -> dict[str, str]:
+        """Those of add-ons, by name."""
+        return {name: text for name, text in self.addons.items() if isinstance(text, str)}
+
+
+_NONE = Given()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +97,13 @@ def prepared(
     *,
     where: str,
     memory: Callable[[], Last] = last_applied.read,
-    store_secret: str = "",
+    secrets: Given = _NONE,
     has_lab: bool = False,
 ) -> Prepared:
     """What a config makes of what the stack remembers, and of which machines answer.
 
-    `where` names the config in errors; `memory` reads what is remembered; `store_secret` is that of
-    the object store's key, as far as it is known by now; `has_lab`: the program is that of the
+    `where` names the config in errors; `memory` reads what is remembered; `secrets` are used as
+    far as they are known by now; `has_lab`: the program is that of the
     checkout, which has the lab's scripts. Raises RunError with all problems at once, when nothing
     of the cluster has been registered, so nothing is touched.
     """
@@ -75,7 +111,13 @@ def prepared(
         spec = load(given.config, misread=given.problems)
         last = memory()
         before = transition.remembered(last.memory)
-        plan = _with_secret(planned(spec, before), store_secret)
+        plan = planned(spec, before)
+        found = check_addon_secrets.unusable(plan, secrets.known_of_addons)
+        if found:
+            raise SpecError(found)
+        # That one is another one is told.
+        sums = outside.with_secrets(plan.outside, secrets.known(spec), spec.cluster.name)
+        plan = replace(plan, outside=sums)
         verdict = transition.check(before, plan)
         if plan.local and not has_lab:
             raise RunError(f"{where}: machines of the lab need the program of kube-ha's checkout")
@@ -94,14 +136,6 @@ def prepared(
     return Prepared(plan=plan, last=last.memory, before=before, said=said, files=files)
 
 
-def _with_secret(plan: Plan, secret: str) -> Plan:
-    """That it is another one is told; without a store nobody gets it."""
-    if plan.spec.etcd.backup.object_store is None:
-        return plan
-    sums = outside.with_secret(plan.outside, secret, plan.spec.cluster.name)
-    return replace(plan, outside=sums)
-
-
 def tell(cluster: Prepared, given: StackFile) -> None:
     """The change plan, unless who called has shown it, and warnings."""
     now = datetime.now(UTC)
@@ -111,13 +145,10 @@ def tell(cluster: Prepared, given: StackFile) -> None:
         pulumi.warn(f"{path}: {warning}")
 
 
-def built(
-    cluster: Prepared, store_secret: Output[str] | None, opts: ResourceOptions | None = None
-) -> Built:
+def built(cluster: Prepared, secrets: Given, opts: ResourceOptions | None = None) -> Built:
     """Registers machines and cluster, each with `opts`.
 
-    `store_secret`: of the object store that snapshots of etcd go to. Raises RunError where the SDK
-    of a cloud is missing.
+    Raises RunError where the SDK of a cloud is missing.
     """
     plan, name = cluster.plan, cluster.plan.spec.cluster.name
     made = machines.of(plan, opts)
@@ -128,8 +159,9 @@ def built(
         api_door=made.api_door,
         pki=Pki(f"{name}-pki", plan, opts),
         before=cluster.before,
-        store_secret=store_secret,
         api_address=made.api_address,
+        store_secret=None if secrets.store is None else Output.secret(secrets.store),
+        addon_secrets={name: Output.secret(secrets.addons[name]) for name in of_spec(plan.spec)},
     )
     whole = Cluster(name, args, opts)
     if not plan.local:
@@ -157,18 +189,16 @@ class KubernetesCluster(ComponentResource):
         config: Mapping[str, object],
         *,
         backup_secret_key: Input[str] | None = None,
+        addon_secrets: Mapping[str, Input[str]] | None = None,
         opts: ResourceOptions | None = None,
     ) -> None:
-        secret_key = {} if backup_secret_key is None else {SECRET: {"secure": ""}}
-        given = stack_file.of_program({**config, **secret_key}, Path())
-        known = backup_secret_key if isinstance(backup_secret_key, str) else ""
+        secrets = Given(store=backup_secret_key, addons=addon_secrets or {})
+        given = stack_file.of_program({**config, **secrets.config()}, Path())
         memory = partial(last_applied.read, f"{name}Applied")
-        wanted = prepared(given, where=name, memory=memory, store_secret=known)
+        wanted = prepared(given, where=name, memory=memory, secrets=secrets)
         super().__init__("kube-ha:index:KubernetesCluster", name, None, opts)
         tell(wanted, given)
-        secret = None if backup_secret_key is None else Output.secret(backup_secret_key)
-        own = ResourceOptions(parent=self)
-        made = built(wanted, secret, own)
+        made = built(wanted, secrets, ResourceOptions(parent=self))
         self.kubeconfig = outputs.kubeconfig_of(made.args)
         self.endpoint = outputs.endpoint_of(made.args)
         self.cluster_id = made.args.pki.cluster_id

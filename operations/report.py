@@ -149,7 +149,8 @@ def _others(engine: Engine, found: stack.Stack) -> Iterator[str]:
     if not done.returncode:
         for entry in json.loads(done.stdout).values():
             if entry.get("secret"):
-                yield from str(entry.get("value", "")).splitlines()
+                texts = _texts(entry.get("objectValue", entry.get("value", "")))
+                yield from (line for text in texts for line in text.splitlines())
     yield engine.environment.get("PULUMI_CONFIG_PASSPHRASE", "")
     passphrase = Path(engine.environment.get("PULUMI_CONFIG_PASSPHRASE_FILE", "") or os.devnull)
     yield passphrase.read_text().strip() if passphrase.is_file() else ""
@@ -157,6 +158,15 @@ def _others(engine: Engine, found: stack.Stack) -> Iterator[str]:
         hop.key for target in found.targets.values() for hop in (target.hop, target.bastion) if hop
     ]
     yield from (line for key in keys if key for line in key.splitlines() if " " not in line)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Of a mapping those of its values: the engine hands all of it over as one."""
+    if isinstance(value, Mapping):
+        for one in value.values():
+            yield from _texts(one)
+    else:
+        yield str(value)
 
 
 def _versions(state: Mapping[str, Mapping[str, object]]) -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from stacks.checks import (
+    addon_secrets,
     ingress_certificates,
     object_store,
     rollout_waves,
@@ -48,7 +49,7 @@ def look(
     found = [*misread, *problems.unrelated(found, to=misread)]
     if spec is not None:
         late = static.problems(spec)
-        late += object_store.secret_problems(spec, raw)
+        late += object_store.secret_problems(spec, raw) + addon_secrets.problems(spec, raw)
         if read_keys:
             late += ssh_keys.problems(spec) + ingress_certificates.problems(spec)
             late += user_addons.problems(spec)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pulumi import Input, Output
@@ -20,6 +22,7 @@ class Secrets:
     pki: Pki
     plan: Plan
     store_secret: Output[str] | None  # of the object store that snapshots of etcd go to
+    addon_secrets: Mapping[str, Output[str]]  # values of Secrets of add-ons, by name
 
     def of(self, source: Source) -> Input[object]:
         """Raises KeyError for a source that is none."""
@@ -38,6 +41,10 @@ class Secrets:
                 return self.pki.derived(source.name).apply(join.token)
             case "text":
                 return source.name
+            case "addon secret":
+                return self.addon_secrets[source.name]
+            case "addon mark":
+                return self._mark(source.name)
         return self._of_stack(source)
 
     def _of_stack(self, source: Source) -> Input[object]:
@@ -59,6 +66,16 @@ class Secrets:
             case "given chain":
                 return ingress_certificates.chain(self._given(source))
         raise KeyError(source.kind)
+
+    def _mark(self, name: str) -> Output[str]:
+        """A text that is another one when the value is, and no help to who guesses it.
+
+        It is made with a key that the state alone holds, so it need not be secret itself.
+        """
+        both = Output.all(self.pki.derived("values of add-ons"), self.addon_secrets[name])
+        return Output.unsecret(
+            both.apply(lambda known: hmac.digest(known[0], known[1].encode(), "sha256")[:8].hex())
+        )
 
     def _given(self, source: Source) -> GivenCertificateSpec:
         wanted = self.plan.spec.front_doors.ingress

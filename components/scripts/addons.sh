@@ -3,7 +3,8 @@
 # would change. `make drift` and `make status` run it over plain SSH, on a master. operations/observe/addons.py reads
 # the lines: "differs" or "missing" and the object, as kubectl names it (GROUP.VERSION.KIND.NAMESPACE.NAME); "trouble"
 # and what kubectl said; "end"; tabs between.
-# Variables: OWN, CONFIGURED (manifests, YAML documents; may be empty)
+# Variables: OWN, CONFIGURED (manifests, YAML documents; may be empty), SECRETS (lines "namespace name type key ..." of
+#   Secrets that add-ons bring; may be unset)
 
 compare() { # compare MANAGER MANIFESTS
   local answer status=0
@@ -18,8 +19,31 @@ compare() { # compare MANAGER MANIFESTS
   if ((status > 1)); then printf 'trouble\t%s\n' "$(tail -n 1 <<<"$answer" | cut -c1-300)"; fi
 }
 
+# What is in a Secret is not brought here. Whoever writes another value of a key, or deletes it, takes its field from
+# who applied it: the owner of all keys says that each is as it was applied.
+compare_secrets() {
+  local namespace name type keys found
+  while read -r namespace name type keys; do
+    if [[ -z $namespace ]]; then continue; fi
+    if ! found=$(timeout 60 kubectl --kubeconfig /etc/kubernetes/admin.conf --cache-dir /dev/null/none \
+      --request-timeout 30s -n "$namespace" get --ignore-not-found --show-managed-fields -o json -- \
+      secret "$name" 2>&1); then
+      printf 'trouble\t%s\n' "$(tail -n 1 <<<"$found" | cut -c1-300)"
+    elif [[ -z $found ]]; then
+      printf 'missing\tv1.Secret.%s.%s\n' "$namespace" "$name"
+    elif ! jq -e --arg type "$type" --arg keys "$keys" --arg manager kube-ha-addons '. as $is
+      | [.metadata.managedFields[]? | select(.manager == $manager and .operation == "Apply")
+        | .fieldsV1["f:data"] // {} | keys[]] as $owned
+      | .type == $type and all($keys | split(" ")[]; . as $key | $owned | index("f:" + $key))' \
+      <<<"$found" >/dev/null; then
+      printf 'differs\tv1.Secret.%s.%s\n' "$namespace" "$name"
+    fi
+  done <<<"$SECRETS"
+}
+
 main() {
   compare kube-ha "$OWN"
   compare kube-ha-addons "$CONFIGURED"
+  if [[ -n ${SECRETS:-} ]]; then compare_secrets; fi
   echo end
 }

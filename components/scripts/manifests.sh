@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # Makes the cluster hold the objects of one add-on of the user's. Runs on a master.
 # Variables: NAME, FILES (lines "file sha256 path": file as it was copied beside the folder of the scripts, path as the
-#   stack's config has it), OBJECTS (lines "kind namespace name ...": what is in the files, in their order).
+#   stack's config has it), OBJECTS (lines "kind namespace name ...": Secrets, then what is in the files, in their
+#   order), SECRETS (Secrets with what is in them, JSON; may be unset). These are in no file and no argument.
 # What it holds is listed in a ConfigMap of the cluster (addon-list.sh); objects that left are deleted by phase nodes,
 # once all add-ons are applied.
 # shellcheck source=cluster-reader.sh disable=SC2154 # here: the folder of run.sh
@@ -15,6 +16,7 @@ APPLY_S=240 # a webhook of the add-on's own may need a worker that joins meanwhi
 check_files() {
   local file sum path is
   while read -r file sum path; do
+    if [[ -z $file ]]; then continue; fi # an add-on may hold Secrets alone
     [[ -f $COPIES/$file ]] ||
       die "file $COPIES/$file ($path) is missing" \
         "raise converge.generation and run pulumi up again: it is copied again"
@@ -34,7 +36,8 @@ apply() {
   local answer
   rm -f "$STATE/manifests.refused"
   if answer=$(timeout 120 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 30s apply --server-side \
-    --force-conflicts --field-manager "$ADDON_MANAGER" "${copied[@]}" 2>&1 >/dev/null); then
+    --force-conflicts --field-manager "$ADDON_MANAGER" ${SECRETS:+-f -} "${copied[@]}" 2>&1 >/dev/null \
+    <<<"${SECRETS:-}"); then
     return
   fi
   printf '%s\n' "$answer"
@@ -46,6 +49,7 @@ apply() {
 # owners of what is added to it later: whether it is the add-on's could not be seen when it leaves.
 mark_bare() {
   local found rows kind namespace name
+  if [[ -z $FILES ]]; then return; fi
   found=$(kubectl_admin get --show-managed-fields -o json "${copied[@]}") || return 1
   rows=$(jq -r --arg manager "$ADDON_MANAGER" --arg mark "$ADDON_LABEL" --arg name "$NAME" '(.items // [.])[]
     | select(any(.metadata.managedFields[]?; .manager == $manager) or .metadata.annotations[$mark] == $name | not)
@@ -63,6 +67,7 @@ ACCESS_MARK=kube-ha.io/basic-auth
 ACCESS_MANAGER=kube-ha-passwords
 make_passwords() {
   local rows namespace name user password made salt
+  if [[ -z $FILES ]]; then return; fi
   rows=$(kubectl_admin get -o json "${copied[@]}" | jq -r --arg mark "$ACCESS_MARK" '(.items // [.])[]
     | select(.kind == "Secret" and .metadata.annotations[$mark] != null and (.data.password // "") == "")
     | "\(.metadata.namespace) \(.metadata.name) \(.metadata.annotations[$mark])"') || return 1
@@ -97,7 +102,8 @@ drop_copies() {
 
 main() {
   local paths
-  paths=$(awk '{printf "%s%s", sep, $3; sep = ", "}' <<<"$FILES")
+  paths=$(awk 'NF {printf "%s%s", sep, $3; sep = ", "}' <<<"$FILES")
+  paths=${paths:-its secrets}
   # shellcheck disable=SC2034 # read by die
   HINT="fix what it says in $paths, or what it waits for, then run pulumi up again;"
   HINT+=" by hand on $NODE: kubectl apply --server-side -f of $COPIES/addon.$NAME.*"

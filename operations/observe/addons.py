@@ -10,7 +10,7 @@ from operations.observe.hints import RAISE, Difference
 from operations.ssh import client
 from stacks.cluster import user_addons
 from stacks.cluster.plan import Node, Plan
-from stacks.phases import system_addons
+from stacks.phases import manifests, system_addons
 
 _LIMIT_S = 150  # for a master to try all of them
 _HOW = {"differs": "differs from the plan", "missing": "is missing"}
@@ -22,6 +22,7 @@ class Wanted:
 
     own: str  # manifests that every cluster has
     configured: str  # of add-ons that the config names
+    secrets: str  # which Secrets they bring, without what is in them
     # Add-on and object, for people, by what kubectl calls it: GROUP.VERSION.KIND.NAMESPACE.NAME
     objects: Mapping[str, tuple[str, str]]
     notes: tuple[str, ...]  # what cannot be compared
@@ -39,10 +40,19 @@ def wanted(plan: Plan) -> Wanted:
         except (OSError, UnicodeDecodeError) as error:
             notes.append(f"add-on {addon.name} is not compared: {error}")
     named = {**own, **configured}
+    secrets = {
+        f"v1.Secret.{one.namespace}.{one.name}": (name, str(one))
+        for name, said in plan.spec.addons.items()
+        for one in user_addons.secrets(said)
+    }
     return Wanted(
         own=_joined(own),
         configured=_joined(configured),
-        objects=dict(pair for name, text in named.items() for pair in _objects(name, text)),
+        secrets=manifests.compared(plan),
+        objects={
+            **dict(pair for name, text in named.items() for pair in _objects(name, text)),
+            **secrets,
+        },
         notes=tuple(notes),
     )
 
@@ -74,7 +84,11 @@ def ask(stack: Stack, masters: Sequence[Node]) -> tuple[tuple[Difference, ...], 
             "addons",
             stack.identity(node),
             limit_s=_LIMIT_S,
-            texts={"OWN": asked.own, "CONFIGURED": asked.configured},
+            texts={
+                "OWN": asked.own,
+                "CONFIGURED": asked.configured,
+                **({"SECRETS": asked.secrets} if asked.secrets else {}),
+            },
         )
         rows = [line.split("\t") for line in answer.text.splitlines()]
         if ["end"] in rows:

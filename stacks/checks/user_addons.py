@@ -35,10 +35,10 @@ def said_problems(spec: Spec) -> list[Problem]:
         out += [
             Problem(f"{path}.{field.alias or key}", f"has no meaning for {name}; leave it out")
             for key, field in sorted(AddonSpec.model_fields.items())
-            if key not in ("manifests", *taken)
+            if key not in ("manifests", "secrets", *taken)
             and getattr(said, key) != field.get_default(call_default_factory=True)
         ]
-        if not said.manifests and name not in chosen:
+        if not said.manifests and not said.secrets and name not in chosen:
             text = (
                 "is empty; name a file, or leave the add-on out. Without manifests there are, from "
                 f"the catalogue: {', '.join(catalogue.ENTRIES)}"
@@ -86,6 +86,12 @@ def problems(spec: Spec) -> list[Problem]:
     """Files that are missing or hold what cannot be applied, and objects that stand twice."""
     out: list[Problem] = []
     owners: dict[KubernetesObject, str] = {}
+    for name, said in sorted(spec.addons.items()):
+        for one in user_addons.secrets(said):
+            where = f"addons.{name}.secrets.{one.name}"
+            first = owners.setdefault(one, where)
+            if first != where:
+                out.append(Problem(where, f"{one} is of {first}, too; take it out of one"))
     for name, said in sorted(spec.addons.items()):
         for index, path in enumerate(said.manifests):
             where = f"addons.{name}.manifests[{index}]"
@@ -155,7 +161,7 @@ def _wrong(document: object) -> Iterator[str]:
     if kind == "Secret" and (document.get("data") or document.get("stringData")):
         yield (
             "is a Secret with its content, which would be in the repository for everybody to "
-            "read; make it in the cluster, and let the manifest only name it"
+            "read; name it below secrets of the add-on (docs/operate/add-ons.md)"
         )
     for keys in (("metadata", "name"), ("metadata", "namespace"), ("kind",), ("apiVersion",)):
         if not _WORD.fullmatch(user_addons.text(document, *keys)):

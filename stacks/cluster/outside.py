@@ -1,4 +1,4 @@
-"""What a config names and does not hold, known by sums: files of the computer that plans, a secret.
+"""What a config names and does not hold, known by sums: files of the computer that plans, secrets.
 
 A key or certificate that is another one under the same name is a change like any other. Sums go
 into the plan and the stack's memory, texts do not.
@@ -13,8 +13,10 @@ from pathlib import Path
 from stacks.config import local_file
 from stacks.config.object_store import SECRET
 from stacks.config.spec import Spec
+from stacks.config.translation import ADDON_SECRETS
 
 SECRET_NAME = f"kube-ha:{SECRET}"  # of the secret of the object store's key, beside files
+_OF_ADDONS = f"kube-ha:{ADDON_SECRETS}."  # of values of Secrets of add-ons
 
 Sums = tuple[tuple[str, str], ...]  # (name as the config has it, SHA-256), sorted
 
@@ -25,15 +27,27 @@ def read(spec: Spec, root: Path) -> Sums:
     return tuple((name, found) for name, found in known if found)
 
 
-def with_secret(sums: Sums, secret: str, salt: str) -> Sums:
-    """With the secret of the object store's key; "" is one that only an update knows.
+def with_secrets(sums: Sums, secrets: Mapping[str, str], salt: str) -> Sums:
+    """With those that the stack file has encrypted, by name; "" is one that only an update knows.
 
-    People may have chosen it: so little of a slow hash is kept that nobody is sure of a guess.
+    People may have chosen them: so little of a slow hash is kept that nobody is sure of a guess.
     """
-    if not secret:
-        return sums
-    known = hashlib.scrypt(secret.encode(), salt=salt.encode(), n=1 << 14, r=8, p=1, dklen=4)
-    return tuple(sorted({**dict(sums), SECRET_NAME: known.hex()}.items()))
+    known = {
+        name: hashlib.scrypt(text.encode(), salt=salt.encode(), n=1 << 14, r=8, p=1, dklen=4).hex()
+        for name, text in secrets.items()
+        if text
+    }
+    return tuple(sorted({**dict(sums), **known}.items()))
+
+
+def name_of_value(value: str) -> str:
+    """What the value of a Secret of an add-on is known by."""
+    return f"{_OF_ADDONS}{value}"
+
+
+def value_of(name: str) -> str:
+    """The value that is known by this name; empty: it is something else."""
+    return name.removeprefix(_OF_ADDONS) if name.startswith(_OF_ADDONS) else ""
 
 
 def marks(own: Sums, other: Sums) -> Mapping[str, str]:

@@ -17,6 +17,7 @@ import yaml
 
 from stacks.catalogue import registry as catalogue
 from stacks.catalogue.entry import Entry, Wanted
+from stacks.cluster import addon_secrets
 from stacks.config import engine_yaml, local_file
 from stacks.config.engine_yaml import NoYamlError
 from stacks.config.spec import AddonSpec, Spec
@@ -56,7 +57,7 @@ class KubernetesObject(NamedTuple):
 class Addon:
     name: str
     files: tuple[tuple[str, str], ...]  # (path as the config has it, SHA-256), in their order
-    objects: tuple[KubernetesObject, ...]  # in the order of the files
+    objects: tuple[KubernetesObject, ...]  # Secrets of the config, then in the order of the files
     # Of the catalogue: what its one file holds. A memory has the hash alone.
     text: str = field(default="", compare=False, repr=False)
 
@@ -94,7 +95,10 @@ def _of_files(name: str, said: AddonSpec, root: Path) -> Addon:
     return Addon(
         name=name,
         files=tuple((path, _sum(root, path)) for path in said.manifests),
-        objects=tuple(one for path in said.manifests for one in objects(root, path)),
+        objects=(
+            *secrets(said),
+            *(one for path in said.manifests for one in objects(root, path)),
+        ),
     )
 
 
@@ -106,9 +110,14 @@ def _made(name: str, entry: Entry, wanted: Wanted, said: AddonSpec) -> Addon:
         files=(
             (f"{name}@{entry.version(wanted.versions)}", hashlib.sha256(text.encode()).hexdigest()),
         ),
-        objects=tuple(identity(one) for one in made),
+        objects=(*secrets(said), *(identity(one) for one in made)),
         text=text,
     )
+
+
+def secrets(said: AddonSpec) -> tuple[KubernetesObject, ...]:
+    """Those that the config names; an update alone knows what is in them."""
+    return tuple(KubernetesObject("Secret", *place) for place in addon_secrets.places(said))
 
 
 def kept(objects: Iterable[KubernetesObject]) -> list[KubernetesObject]:

@@ -74,6 +74,11 @@ Folder = Annotated[str, AfterValidator(values.folder), _text("absolute path", va
 FilePath = Annotated[str, AfterValidator(values.path), _text("file", values.PATH)]
 HostKey = Annotated[str, AfterValidator(values.host_key), _text("OpenSSH public key")]
 LabelKey = Annotated[str, AfterValidator(values.label_key), _text("label key")]
+SecretKey = Annotated[
+    str,
+    AfterValidator(kubernetes_values.secret_key),
+    _text("key of a Secret", kubernetes_values.SECRET_KEY),
+]
 LabelValue = Annotated[str, AfterValidator(values.label_value), _text("label value")]
 Zone = Annotated[str, AfterValidator(values.zone), _text("zone")]
 Flag = Annotated[str, AfterValidator(values.flag), _text("flag", values.FLAG)]
@@ -186,7 +191,7 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 
 def is_unsaid(value: object) -> bool:
     """Of a key that came later: a config that does not say it stays, to the letter, what it was."""
-    return value is None or value == ()
+    return value is None or value in ((), {})
 
 
 class Section(BaseModel):

@@ -11,6 +11,7 @@ import ssl
 from stacks.config import values
 from stacks.config.values import short
 
+SECRET_KEY = re.compile(r"(?!\.{1,2}$)[-._a-zA-Z0-9]{1,253}")
 FEATURE_GATE = re.compile(r"[A-Z][A-Za-z0-9]{1,62}")
 POD_SECURITY_VERSION = re.compile(r"latest|v1\.(0|[1-9][0-9]?)")
 QUANTITY = re.compile(r"[0-9]{1,15}(\.[0-9]{1,3})?(m|k|Ki|M|Mi|G|Gi|T|Ti)?")
@@ -32,6 +33,15 @@ def feature_gate(text: str) -> str:
     if not FEATURE_GATE.fullmatch(text):
         raise ValueError(
             f"{short(text)} is not a feature gate; they are named as in 'DynamicResourceAllocation'"
+        )
+    return text
+
+
+def secret_key(text: str) -> str:
+    """Key of a value in a Secret: the name of a file, too."""
+    if not SECRET_KEY.fullmatch(text):
+        raise ValueError(
+            f"{short(text)} is not a key of a Secret; use up to 253 letters, digits and - _ ."
         )
     return text
 

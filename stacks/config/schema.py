@@ -8,6 +8,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from stacks.config.spec import Spec
 from stacks.config.stack_file import PREFIX
+from stacks.config.translation import ADDON_SECRETS
 
 Json = Mapping[str, object]
 
@@ -27,8 +28,11 @@ def stack_schema() -> Json:
     required = plain["required"]
     config = {
         "type": "object",
-        "properties": {f"{PREFIX}{key}": entry for key, entry in properties.items()},
-        "patternProperties": {_unknown(properties): _SECRET},
+        "properties": {
+            **{f"{PREFIX}{key}": entry for key, entry in properties.items()},
+            f"{PREFIX}{ADDON_SECRETS}": _ADDON_SECRETS,
+        },
+        "patternProperties": {_unknown([*properties, ADDON_SECRETS]): _SECRET},
         "required": [f"{PREFIX}{key}" for key in required] if isinstance(required, list) else [],
     }
     return {
@@ -48,6 +52,15 @@ _SECRET: Json = {
     "properties": {"secure": {"type": "string"}},
     "required": ["secure"],
     "additionalProperties": False,
+}
+
+
+_ADDON_SECRETS: Json = {
+    "type": "object",
+    "description": "values of Secrets that add-ons bring, by name, each encrypted "
+    f"(pulumi config set --secret --path {PREFIX}{ADDON_SECRETS}.NAME)",
+    "additionalProperties": _SECRET,
+    "propertyNames": {"type": "string", "format": "name"},
 }
 
 

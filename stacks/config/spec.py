@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from stacks.config.addon_secrets import AddonSecretSpec
 from stacks.config.cluster import ClusterSpec
 from stacks.config.control_plane import ControlPlaneSpec
 from stacks.config.etcd import EtcdSpec
@@ -44,6 +45,12 @@ class AddonSpec(Section):
         (),
         description="files of Kubernetes objects in YAML, relative to the project's folder; none "
         "for an add-on of the catalogue (docs/operate/add-ons.md)",
+    )
+    secrets: dict[DnsName, AddonSecretSpec] = Field(
+        default_factory=dict,
+        description="Secrets that it brings, by name; their values are encrypted "
+        "(docs/operate/add-ons.md)",
+        exclude_if=is_unsaid,
     )
     default: bool = Field(
         default=False,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from stacks.config import engine_yaml, handed_over, hosts_file, local_file
 from stacks.config.hosts_file import Origins
 from stacks.config.problems import Problem, dotted, shown
+from stacks.config.translation import ADDON_SECRETS
 
 PROJECT = "kube-ha"
 PREFIX = f"{PROJECT}:"
@@ -171,10 +172,24 @@ def from_engine(values: Mapping[str, str], *, secret: Collection[str]) -> dict[s
     `{"secure": ...}` and without the text: the plan has no secrets.
     """
     return {
-        key.removeprefix(PREFIX): {"secure": ""} if key in secret else _plain(value)
+        key.removeprefix(PREFIX): _hidden(key, value) if key in secret else _plain(value)
         for key, value in values.items()
         if key.startswith(PREFIX)
     }
+
+
+def _hidden(key: str, text: str) -> dict[str, object]:
+    """What stands for something encrypted; of values of add-ons their names are known."""
+    if key == f"{PREFIX}{ADDON_SECRETS}" and isinstance(named := _plain(text), dict):
+        return {str(name): {"secure": ""} for name in named}
+    return {"secure": ""}
+
+
+def addon_secrets_of_engine(environment: Mapping[str, str]) -> dict[str, str]:
+    """Values of Secrets of add-ons, by name, as the engine hands them over: decrypted."""
+    found = _plain(secret_of_engine(environment, ADDON_SECRETS))
+    named = found.items() if isinstance(found, dict) else ()
+    return {str(name): text if isinstance(text, str) else "" for name, text in named}
 
 
 def secret_of_engine(environment: Mapping[str, str], key: str) -> str:

@@ -26,6 +26,7 @@ def translate(details: Iterable[ErrorDetails], model: type[BaseModel]) -> list[P
 
 # Keys of a stack file that hold a secret of the user's; no section has them.
 SECRETS = ("backupSecretKey",)
+ADDON_SECRETS = "addonSecrets"  # values of Secrets of add-ons, by name, each encrypted
 
 
 def opened(
@@ -40,6 +41,9 @@ def opened(
     kept: dict[str, object] = {}
     found: list[Problem] = []
     for key, value in raw.items():
+        if key == ADDON_SECRETS:
+            found += _plain(value)
+            continue
         if value in (None, {}) or (_is_encrypted(value) and key not in sections):
             continue
         if key in SECRETS:
@@ -51,6 +55,20 @@ def opened(
             text = "is encrypted; plans and previews show this value, so write it in plain text"
             found.append(Problem(problems.dotted(loc), text))
     return kept, found
+
+
+def _plain(values: object) -> Iterator[Problem]:
+    """What is wrong with values of which each is to be encrypted by itself."""
+    path = f"kube-ha:{ADDON_SECRETS}"
+    if not isinstance(values, Mapping) or _is_encrypted(values):
+        text = "holds a value by name, each encrypted by itself:"
+        yield Problem(ADDON_SECRETS, f"{text} `pulumi config set --secret --path {path}.NAME`")
+        return
+    for name, value in values.items():
+        if not _is_encrypted(value):
+            text = "is a secret and stands here in plain text: replace it where it is from, then"
+            way = f"`pulumi config set --secret --path {path}.{name}`"
+            yield Problem(problems.dotted((ADDON_SECRETS, str(name))), f"{text} {way}")
 
 
 def _is_encrypted(value: object) -> bool:

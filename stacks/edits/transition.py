@@ -15,6 +15,7 @@ from stacks.config.network import NetworkSpec
 from stacks.config.problems import Problem
 from stacks.edits import (
     absent,
+    addon_secrets,
     api_record,
     clouds,
     membership,
@@ -128,6 +129,7 @@ def _refusals(before: Memory, plan: Plan) -> list[Refusal]:
         *rotation.refusals(before, plan),
         *serving_certificates.refusals(before, plan),
         *clouds.refusals_of(before, plan),
+        *addon_secrets.refusals(before, plan),
     ]
 
 

@@ -50,13 +50,15 @@ def edits(before: Memory | None, plan: Plan, found: Changes) -> tuple[str, ...]:
 
 
 def _files(then: Plan, plan: Plan) -> Iterator[str]:
-    """Files of the same name in which something else is, and the secret that is none."""
+    """Files of the same name in which something else is, and secrets that are none."""
     known = dict(then.outside)
     for name, total in plan.outside:
         if known.get(name, total) == total:
             continue
         if name == outside.SECRET_NAME:
             yield "Change the secret of the object store's key"
+        elif value := outside.value_of(name):
+            yield f"Change value {value} of addonSecrets"
         else:
             yield f"Change the content of {name}"
 
@@ -188,9 +190,15 @@ def _words(then: Plan, plan: Plan) -> Iterator[str]:
 
 def _addons(then: Plan, plan: Plan) -> Iterator[str]:
     was, now = ({one.name: one for one in of.addons} for of in (then, plan))
+    said = then.spec.addons, plan.spec.addons
+
+    def other(name: str) -> bool:
+        old, new = (of[name].secrets if name in of else {} for of in said)
+        return was[name] != now[name] or old != new
+
     for verb, names in (
         ("Add", sorted(now.keys() - was.keys())),
-        ("Change", sorted(name for name in was.keys() & now.keys() if was[name] != now[name])),
+        ("Change", sorted(name for name in was.keys() & now.keys() if other(name))),
         ("Remove", sorted(was.keys() - now.keys())),
     ):
         if names:

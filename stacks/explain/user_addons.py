@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from stacks.cluster import user_addons
+from stacks.cluster import addon_secrets, user_addons
 from stacks.cluster.plan import Plan
 from stacks.cluster.user_addons import Addon, KubernetesObject
 
@@ -23,7 +23,9 @@ def changed(then: Plan, plan: Plan, *, again: Collection[str]) -> list[tuple[str
     out = []
     for addon in plan.addons:
         old = was.get(addon.name)
-        words = _difference(old, addon, wanted) if old else [f"is made: {_some(addon.objects)}"]
+        words = [f"is made: {_some(addon.objects)}"]
+        if old:
+            words = [*_difference(old, addon, wanted), *_secrets(then, plan, old, addon)]
         if words:
             out.append((addon.name, "; ".join(words)))
         elif addon.name in again:
@@ -46,6 +48,18 @@ def _difference(old: Addon, addon: Addon, wanted: set[KubernetesObject]) -> list
     if new:
         words.append(f"new: {_some(new)}")
     return [*(words or ["is applied again"]), *_gone(gone, wanted)]
+
+
+def _secrets(then: Plan, plan: Plan, old: Addon, addon: Addon) -> Iterator[str]:
+    """Those of both that are other ones, where something may be known of the old."""
+    was, said = then.spec.addons.get(addon.name), plan.spec.addons[addon.name]
+    if was is None:
+        return
+    other = addon_secrets.changed(then.outside, plan.outside, was, said)
+    there = [one for one in addon.objects if one in user_addons.secrets(said)]
+    listed = [one for one in there if one.name in other and one in old.objects]
+    if listed:
+        yield f"{_some(listed)} {'change' if len(listed) > 1 else 'changes'}"
 
 
 def _gone(objects: Sequence[KubernetesObject], wanted: set[KubernetesObject]) -> list[str]:

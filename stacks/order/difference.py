@@ -264,6 +264,10 @@ class _Run:
             case "store secret", _:
                 store = self.scene.plan.spec.etcd.backup.object_store
                 return (store.access_key, self._mark(outside.SECRET_NAME)) if store else ""
+            case "addon secret", value:
+                return self._mark(outside.name_of_value(value))
+            case "addon mark", value:
+                return self._mark(outside.name_of_value(value)), rotation.signing(known["seed"])
             case "provider id", node:
                 return self.scene.plan.node(node).generation
         return ""

@@ -154,7 +154,7 @@ def machine(node: Node) -> str:
 def attempt(name: str, phase: str, parts: tuple[Said, ...], *, parent: str = "") -> Step:
     """New whenever the phase's scripts or one of these parts are other ones."""
     known = (scripts.script_sum(phase), *parts)
-    return Step(name=f"{name}-attempt", kind="attempt", parent=parent, parts=(_digest(known),))
+    return Step(name=f"{name}-attempt", kind="attempt", parent=parent, parts=(hashed(known),))
 
 
 def attempted(step: Step, parts: tuple[Said, ...] | None = None) -> tuple[Step, Step]:
@@ -164,7 +164,7 @@ def attempted(step: Step, parts: tuple[Said, ...] | None = None) -> tuple[Step, 
     return own, replace(step, stamp=own.name)
 
 
-def _digest(parts: tuple[Said, ...]) -> Said:
+def hashed(parts: tuple[Said, ...]) -> Said:
     """Hash of texts of which some are known to an update alone."""
     open_ones = [part for part in parts if isinstance(part, From)]
     if not open_ones:

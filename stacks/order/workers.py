@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
-from stacks.cluster import digests
+from stacks.cluster import addon_secrets
+from stacks.cluster.user_addons import Addon
 from stacks.order.control_plane import prepared
-from stacks.order.scene import Scene, attempted
+from stacks.order.scene import Scene, attempted, hashed
 from stacks.order.step import From, Said, Source, Step, ca
 from stacks.phases import join, manifests, rotation, scripts, system_addons, wave
 
@@ -170,6 +172,8 @@ def user_addons(scene: Scene) -> Iterator[Step]:
     last: tuple[str, ...] = ()
     for addon in scene.plan.addons:
         name, values = scene.own(f"addon-{addon.name}"), manifests.manifests(scene.plan, addon)
+        secrets = addon_secrets.values(scene.plan.spec.addons[addon.name])
+        known = (*values.values(), *_marks(scene, addon, secrets))
         files = [
             Step(
                 name=f"{name}-file-{number + 1}",
@@ -179,22 +183,40 @@ def user_addons(scene: Scene) -> Iterator[Step]:
                 text=path,
                 content=addon.text,
                 target=manifests.shipped(addon, number),
-                parts=(_digest_of(values),),
+                parts=(hashed((scripts.script_sum("manifests"), *known)),),
             )
             for number, (path, _) in enumerate(addon.files)
         ]
         yield from files
-        yield Step(
+        step = Step(
             name=name,
             kind="phase",
             node=scene.master,
             phase="manifests",
             after=(*waits, *last, *(file.name for file in files)),
-            values=values,
-            stamp=files[0].name,  # all are copied recreated together
+            values={**values, **_secrets(scene, addon, secrets)},
+            is_secret=bool(secrets),
         )
+        # All files are copied again together.
+        yield from [replace(step, stamp=files[0].name)] if files else attempted(step, known)
         last = (name,)
 
 
-def _digest_of(values: dict[str, str]) -> str:
-    return digests.digest(scripts.script_sum("manifests"), *values.values())
+def _secrets(scene: Scene, addon: Addon, names: tuple[str, ...]) -> dict[str, Said]:
+    """The Secrets that it brings, with their values; nothing where there are none."""
+    if not names:
+        return {}
+    said = scene.plan.spec.addons[addon.name]
+
+    def make(*texts: str) -> str:
+        return addon_secrets.manifest(said, dict(zip(names, texts, strict=True)))
+
+    return {"SECRETS": From(tuple(Source("addon secret", name) for name in names), make)}
+
+
+def _marks(scene: Scene, addon: Addon, names: tuple[str, ...]) -> tuple[Said, ...]:
+    """What is another one when one of its Secrets is, and says nothing about a value."""
+    if not names:
+        return ()
+    marks = (From((Source("addon mark", name),), str) for name in names)
+    return (manifests.outline(scene.plan, addon), *marks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from functools import cache
@@ -16,13 +17,14 @@ from stacks.config.problems import SpecError
 from stacks.config.spec import Spec
 from stacks.load import load
 from stacks.releases import versions
-from tests.fuzz import breakage, clouds, draws
+from tests.fuzz import breakage, clouds, draws, draws_of_addons
 from tests.fuzz.dice import Dice
 from tests.unit.configs import host_key
 
 Config = dict[str, object]
 Pools = dict[str, dict[str, object]]
 
+LOGIN = json.dumps({"auths": {"registry.example.com": {"auth": breakage.MARK}}})
 BYTES = 400  # of choices; a config that needs more is plain in the rest
 _OF_CLOUDS = ("machineType", "diskGib", "etcdDiskGib")
 TOPOLOGY = frozenset(
@@ -76,6 +78,11 @@ def right(dice: Dice) -> Config:
         raw["sshPrivateKey"] = {"secure": breakage.MARK}
     if dice.chance(90):  # without it object stores are refused
         raw["backupSecretKey"] = {"secure": breakage.MARK}
+    if dice.chance(95):  # without them Secrets of add-ons are refused
+        raw["addonSecrets"] = {
+            name: {"secure": breakage.MARK if name != "login" else LOGIN}
+            for name in draws_of_addons.VALUES
+        }
     return raw
 
 

@@ -25,6 +25,8 @@ def addons(dice: Dice, by_type: Draw) -> object:
             files = one.get("manifests") or ["tests/fuzz/gadgets.yaml"]
             one.clear()
             one["manifests"] = files
+            if dice.chance(30):
+                one["secrets"] = {f"own-{dice.below(1000)}": _secret(dice)}
     if dice.chance(40):
         said: dict[str, object] = {
             "default": dice.chance(50),
@@ -46,9 +48,25 @@ def addons(dice: Dice, by_type: Draw) -> object:
         }
     if dice.chance(30):
         drawn["logs"] = _logs(dice)
+    if dice.chance(10):
+        drawn["registries"] = {"secrets": {"pull": _login(dice)}}
     if dice.chance(30):
         drawn["toolbox"] = {"nodes": {"tier": "edge"}} if dice.chance(50) else {}
     return drawn | ({"metrics-server": {}} if dice.chance(30) else {})
+
+
+VALUES = ("token", "login", "other")  # of which drawn configs have all, or none
+
+
+def _secret(dice: Dice) -> dict[str, object]:
+    spaces = ["shop", "bank"][: dice.between(1, 2)]
+    keys = ("key", "a.b-c_d")[: dice.between(1, 2)]
+    return {"namespaces": spaces, "data": {key: dice.one_of(VALUES) for key in keys}}
+
+
+def _login(dice: Dice) -> dict[str, object]:
+    kind = dice.one_of(("kubernetes.io/dockerconfigjson", "Opaque"))
+    return {**_secret(dice), "type": kind, "data": {".dockerconfigjson": "login"}}
 
 
 def _logs(dice: Dice) -> dict[str, object]:

@@ -94,6 +94,12 @@ def _secret(dice: Dice, raw: Config) -> None:
     raw["backupSecretKey"] = {"secure": f"another-{dice.below(3)}"}
 
 
+def _value(dice: Dice, raw: Config) -> None:
+    """Another value of a Secret of an add-on."""
+    known = _own(raw, "addonSecrets")
+    known[dice.one_of(("token", "other"))] = {"secure": f"another-{dice.below(3)}"}
+
+
 _ALL: tuple[Callable[[Dice, Config], None], ...] = (
-    *(_section, _section, _one_key, _one_key, _one_key, _rotated, _node, _node, _secret),
+    *(_section, _section, _one_key, _one_key, _one_key, _rotated, _node, _node, _secret, _value),
 )  # fmt: skip

@@ -30,6 +30,7 @@ from components import kubernetes_cluster
 from components.kubernetes_cluster import Prepared, tell
 from components.ssh import reach
 from stacks.config.stack_file import StackFile
+from stacks.config.translation import ADDON_SECRETS
 from tests.plan.at_once import AtOnce
 from tests.plan.clouds import is_cloud
 from tests.plan.providers import Cloud, Made
@@ -122,7 +123,11 @@ class Engine:
         return monitor.run
 
     def _execute(self, config: Mapping[str, object], monitor: _Monitor) -> None:
-        secrets = {key: value["secure"] for key, value in config.items() if _is_secret(value)}
+        secrets = {
+            key: value["secure"] if _is_secret(value) else _opened(value)
+            for key, value in config.items()
+            if _is_secret(value) or key == ADDON_SECRETS
+        }
         texts = {
             f"kube-ha:{key}": secrets[key] if key in secrets else json.dumps(value)
             for key, value in config.items()
@@ -149,6 +154,12 @@ class Engine:
 def _is_secret(value: object) -> TypeGuard[dict[str, str]]:
     """Encrypted in a stack file; here its text is in plain text, as the engine hands it over."""
     return isinstance(value, dict) and set(value) == {"secure"}
+
+
+def _opened(values: object) -> str:
+    """A mapping of which each value is encrypted, as the engine hands it over."""
+    assert isinstance(values, dict)
+    return json.dumps({name: value["secure"] for name, value in values.items()})
 
 
 def _run_program(monitor: _Monitor, stack: str, path: Path) -> None:

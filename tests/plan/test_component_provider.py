@@ -21,7 +21,7 @@ def test_its_inputs_are_the_sections_of_a_stack_file() -> None:
     schema = json.loads(Provider([KubernetesCluster], NAME, version=VERSION).schema or "")
     resource = schema["resources"][RESOURCE]
     fields = {str(field.alias): field for field in Spec.model_fields.values()}
-    assert {*resource["inputProperties"]} == {*fields, "backupSecretKey"}
+    assert {*resource["inputProperties"]} == {*fields, "backupSecretKey", "addonSecrets"}
     required = {alias for alias, field in fields.items() if field.is_required()}
     assert {*resource["requiredInputs"]} == required
     assert {*resource["properties"]} == {"kubeconfig", "endpoint", "clusterId", "backupKey"}
@@ -47,6 +47,13 @@ def test_the_secret_of_an_object_store_stands_as_in_a_stack_file() -> None:
     given = sections({**adopted(), "backup_secret_key": "of-the-store"})
     assert given.config["backupSecretKey"] == {"secure": ""}
     assert "of-the-store" not in repr(given)
+
+
+def test_values_of_secrets_of_add_ons_stand_as_in_a_stack_file() -> None:
+    given = sections({**adopted(), "addon_secrets": {"token": "of-the-add-on"}})
+    assert given.config["addonSecrets"] == {"token": {"secure": ""}}
+    assert given.problems == []
+    assert "of-the-add-on" not in repr(given)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -184,4 +186,78 @@ def test_a_broken_secret_stops_the_program_before_anything_is_registered(stacks:
     with pytest.raises(RunError, match="backupSecretKey") as refused:
         engine.up(raw)
     assert "two words" not in str(refused.value)
+    assert not engine.resources
+
+
+VALUES = {
+    "loki": "topsecret-of-loki",
+    "registry": '{"auths": {"r.example.com": {"auth": "dG9wc2VjcmV0"}}}',
+}
+BRINGS = {
+    "addons.team": {
+        "secrets": {
+            "header": {"namespaces": ["kube-system"], "data": {"authorization": "loki"}},
+            "pull": {
+                "namespaces": ["a", "b"],
+                "type": "kubernetes.io/dockerconfigjson",
+                "data": {".dockerconfigjson": "registry"},
+            },
+        }
+    }
+}
+
+
+def bringing(**values: str) -> dict[str, object]:
+    """An add-on of Secrets alone."""
+    hidden = {name: {"secure": text} for name, text in {**VALUES, **values}.items()}
+    return lab({**BRINGS, "addonSecrets": hidden})
+
+
+def in_base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def test_values_of_secrets_of_add_ons_go_to_one_command_alone(stacks: Stacks) -> None:
+    """On stdin, in base64; neither a text nor a hash that a guess could be tried on stands elsewhere."""
+    engine, run = stacks.settled(bringing())
+    texts = [*VALUES.values(), *map(in_base64, VALUES.values())]
+    holding = {
+        one.name
+        for one in run.custom
+        for text in texts
+        if text in json.dumps(plain(dict(one.inputs)))
+    }
+    assert holding == {"dev-addon-team"}
+    command = run.named("dev-addon-team")
+    assert command.is_secret("stdin")
+    assert all(in_base64(text) in command.text("stdin") for text in VALUES.values())
+    seen = "\n".join(shown(one) for one in run.custom)
+    for text in texts:
+        assert text not in seen
+        assert text not in json.dumps(plain(dict(engine.outputs)))
+        for kind in ("md5", "sha1", "sha256", "sha512"):
+            assert hashlib.new(kind, text.encode()).hexdigest()[:8] not in seen
+    memory = json.loads(str(plain(engine.outputs["applied"])))
+    assert all(total not in seen for total in memory["outside"].values())
+
+
+def test_another_value_runs_its_command_alone_and_one_that_fails_is_taken_back(
+    stacks: Stacks,
+) -> None:
+    engine, _ = stacks.settled(bringing())
+    assert engine.up(bringing()).changes == []
+    again = {"! dev-addon-team-attempt", "~ dev-addon-team"}
+    assert {str(one) for one in engine.fork().up(bringing(loki="other")).changes} == again
+    with pytest.raises(RunError):
+        engine.up(bringing(loki="other"), failing=["dev-addon-team"])
+    assert {str(one) for one in engine.up(bringing()).changes} == again
+
+
+def test_a_value_that_cannot_be_used_stops_the_program(stacks: Stacks) -> None:
+    engine = stacks.new(bringing())
+    with pytest.raises(
+        RunError, match=r"addonSecrets\.registry: is not a login at registries"
+    ) as refused:
+        engine.up(bringing(registry="hunter2"))
+    assert "hunter2" not in str(refused.value)
     assert not engine.resources

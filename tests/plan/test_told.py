@@ -156,6 +156,34 @@ def test_another_secret_of_the_object_store_is_told(stacks: Stacks) -> None:
     assert changed.report.headline.edits == ("Change the secret of the object store's key",)
 
 
+SECRET = {"namespaces": ["default"], "data": {"key": "token"}}
+WITH_FILES = {"secrets": {"own": SECRET}, "manifests": ["tests/fuzz/gadgets.yaml"]}
+VALUES = {name: {"secure": f"the {name}"} for name in ("token", "other")}
+OTHER = {**VALUES, "token": {"secure": "another"}}
+SECRETS: dict[str, tuple[dict[str, object], dict[str, object]]] = {
+    "another value": ({}, {"addonSecrets": OTHER}),
+    "another value, and files": ({"addons.x": WITH_FILES}, {"addonSecrets": OTHER}),
+    "another key": ({}, {"addons.x.secrets.own.data": {"key": "token", "more": "other"}}),
+    "another namespace": ({}, {"addons.x.secrets.own.namespaces": ["kube-system"]}),
+    "one more": ({}, {"addons.x.secrets.more": SECRET}),
+    "none any more": ({"addons.x": WITH_FILES}, {"addons.x.secrets": GONE}),
+    "of an add-on of the catalogue": ({"addons.toolbox": {}}, {"addons.toolbox.secrets": {"more": SECRET}}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_what_an_edit_does_to_secrets_of_add_ons_is_told(stacks: Stacks, name: str) -> None:
+    told_files.lay(stacks.folder)
+    start, edit = SECRETS[name]
+    alone = {"pools.worker": GONE, "pools.master.count": 1}
+    before = lab(
+        {**alone, "addons": {"x": {"secrets": {"own": SECRET}}}, "addonSecrets": VALUES, **start}
+    )
+    changed = told(stacks, Pair(name, before, edited(before, edit)))
+    assert changed.run.changes
+    assert changed.findings() == []
+
+
 def test_a_key_file_in_another_place_is_no_other_way_of_login(stacks: Stacks) -> None:
     told_files.lay(stacks.folder)
     shutil.copy(stacks.folder / "keys/a", stacks.folder / "keys/c")

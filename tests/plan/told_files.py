@@ -40,7 +40,7 @@ def there(raw: Config) -> Config:
         raw["addons"] = {
             name: one
             for name, one in addons.items()
-            if one["manifests"] or name in catalogue.ENTRIES
+            if one["manifests"] or one.get("secrets") or name in catalogue.ENTRIES
         }
     doors = raw.get("frontDoors")
     ingress = doors.get("ingress") if isinstance(doors, dict) else None

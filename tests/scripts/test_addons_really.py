@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from stacks.cluster import addon_secrets
+from stacks.cluster.user_addons import Addon
+from stacks.config.spec import AddonSpec
 from tests.scripts.real_api import RealApi
 from tests.scripts.shell import Shell
 from tests.scripts.test_manifests import ACCOUNT, SPACE, addon_of, apply, sweep
@@ -38,8 +41,8 @@ def master(tmp_path: Path, api: RealApi) -> Shell:
     return api.master(Shell(tmp_path))
 
 
-def differing(master: Shell, configured: str) -> list[str]:
-    values = {"OWN": "", "CONFIGURED": configured}
+def differing(master: Shell, configured: str, *, secrets: str = "") -> list[str]:
+    values = {"OWN": "", "CONFIGURED": configured, **({"SECRETS": secrets} if secrets else {})}
     out = master.run("main", phase="addons", values=values).splitlines()
     assert out[-1] == "end"
     assert not [line for line in out if line.startswith("trouble")]
@@ -115,6 +118,55 @@ def test_a_secret_that_says_for_whom_gets_a_password_once_and_no_other_secret_do
     apply(master, addon)
     assert _data(api, f"{path}/access") == made
     assert differing(master, "---\n".join([SPACE, marked])) == []
+
+
+def bringing(shell: Shell, *manifests: str, **data: str) -> Addon:
+    """An add-on that brings a Secret of these values, each by its own name, and applies the manifests."""
+    secret = {"namespaces": ["toys"], "data": {key: key for key in data}}
+    addon = addon_of(shell, "toys", [*manifests], secrets={"own": secret})
+    said = addon_secrets.manifest(AddonSpec.model_validate({"secrets": {"own": secret}}), data)
+    apply(shell, addon, more={"SECRETS": said})
+    return addon
+
+
+def test_a_secret_of_an_add_on_is_as_it_was_applied_or_is_named(
+    master: Shell, api: RealApi
+) -> None:
+    path = "/api/v1/namespaces/toys/secrets/own"
+    bringing(master, SPACE, key="topsecret", more="other")
+    assert _data(api, path) == {"key": "dG9wc2VjcmV0", "more": "b3RoZXI="}
+    wanted = "toys own Opaque key more"
+    assert differing(master, "", secrets=wanted) == []
+    assert api.ask("boss", "PATCH", path, {"data": {"beside": "eA=="}}).taken
+    assert differing(master, "", secrets=wanted) == []
+    assert api.ask("boss", "PATCH", path, {"data": {"key": "eA=="}}).taken
+    assert differing(master, "", secrets=wanted) == ["differs\tv1.Secret.toys.own"]
+    bringing(master, SPACE, key="rotated")
+    assert _data(api, path) == {"key": "cm90YXRlZA==", "beside": "eA=="}
+    assert differing(master, "", secrets="toys own Opaque key") == []
+    assert api.ask("boss", "DELETE", path).taken
+    assert differing(master, "", secrets=wanted) == ["missing\tv1.Secret.toys.own"]
+    said = "\n".join([*master.calls, *(file.read_text() for file in master.folder.rglob("*.log"))])
+    assert "topsecret" not in said
+    assert "dG9wc2VjcmV0" not in said
+
+
+def test_a_secret_goes_with_its_add_on(master: Shell, api: RealApi) -> None:
+    bringing(master, SPACE, key="x")
+    apply(master, addon_of(master, "toys", [SPACE]))
+    sweep(master, "toys")
+    assert api.ask("boss", "GET", "/api/v1/namespaces/toys/secrets/own").status == 404
+
+
+def test_an_add_on_of_secrets_alone_needs_no_file(master: Shell, api: RealApi) -> None:
+    apply(master, addon_of(master, "space", [SPACE]))
+    said = {"namespaces": ["toys"], "data": {"key": "key"}}
+    addon = addon_of(master, "toys", secrets={"alone": said})
+    text = addon_secrets.manifest(
+        AddonSpec.model_validate({"secrets": {"alone": said}}), {"key": "x"}
+    )
+    apply(master, addon, more={"SECRETS": text})
+    assert _data(api, "/api/v1/namespaces/toys/secrets/alone") == {"key": "eA=="}
 
 
 def _data(api: RealApi, path: str) -> dict[str, str]:

@@ -38,14 +38,22 @@ def config_map(name: str) -> str:
     return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n"
 
 
-def addon_of(shell: Shell, name: str, *files: Sequence[str]) -> Addon:
+def addon_of(
+    shell: Shell,
+    name: str,
+    *files: Sequence[str],
+    secrets: Mapping[str, Mapping[str, object]] | None = None,
+) -> Addon:
     """An add-on of these files, each a list of documents, and their copies on the master."""
     paths = []
     for number, documents in enumerate(files):
         path = shell.folder / f"{name}-{number}.yaml"
         path.write_text("---\n".join(documents))
         paths.append(str(path))
-    spec = load(lab({"addons": {name: {"manifests": paths}}}), read_keys=False)
+    own = {name: {"manifests": paths, "secrets": secrets or {}}}
+    names = {value for one in (secrets or {}).values() for value in one["data"]}  # type: ignore[attr-defined]
+    hidden = {"addonSecrets": {value: {"secure": "v1:x"} for value in names}} if names else {}
+    spec = load(lab({"addons": own, **hidden}), read_keys=False)
     assert check_user_addons.problems(spec) == []
     (addon,) = plan(spec).addons
     (shell.folder / "copies").mkdir(exist_ok=True)
@@ -60,10 +68,17 @@ def values(addon: Addon) -> Mapping[str, str]:
 
 
 def apply(
-    shell: Shell, addon: Addon, *, limit_s: int = 20, fails: bool = False, code: str = "main"
+    shell: Shell,
+    addon: Addon,
+    *,
+    limit_s: int = 20,
+    fails: bool = False,
+    code: str = "main",
+    more: Mapping[str, str] | None = None,
 ) -> str:
     script = f"COPIES={shell.folder}/copies APPLY_S={limit_s}\n{code}"
-    return shell.run(script, phase="manifests", values=values(addon), fails=fails)
+    told = {**values(addon), **(more or {})}
+    return shell.run(script, phase="manifests", values=told, fails=fails)
 
 
 def sweep(shell: Shell, *wanted: str, fails: bool = False) -> str:

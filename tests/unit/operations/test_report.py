@@ -42,6 +42,7 @@ LINES = [line for line in KEY.splitlines() if "-----" not in line]
 IN_KUBECONFIG = base64.b64encode(KEY.encode()).decode()
 ENCRYPTION = base64.b64encode(bytes(range(32))).decode()
 BACKUP, STORE = "0f1e2d3c4b5a69788796a5b4c3d2e1f0", "a-secret: of the object store"
+VALUE = "a-value: of a Secret"
 TOKEN, JWT = "abcdef.0123456789abcdef", "eyJhbGciOiJSUzI1NiIs.eyJpc3MiOiJrdWJl.c2lnbmF0dXJl"
 
 
@@ -60,7 +61,7 @@ STATE = {
         ]
     }
 }  # fmt: skip
-ALL = [*LINES[:2], IN_KUBECONFIG, ENCRYPTION, BACKUP, STORE, TOKEN, JWT]
+ALL = [*LINES[:2], IN_KUBECONFIG, ENCRYPTION, BACKUP, STORE, VALUE, TOKEN, JWT]
 # Of real journals: nothing of it is a secret, and a supporter needs all of it.
 JOURNAL = """\
 2026-11-23T12:00:01+0000 master-1 etcd[311]: {"level":"warn","msg":"apply request took too long","took":"120.5ms","expected-duration":"100ms","request":"header:<ID:8372612345678901234 > lease_revoke:<id:742f8b0c1d2e3f40>"}
@@ -72,13 +73,13 @@ JOURNAL = """\
 
 @pytest.fixture(scope="module")
 def secrets() -> Secrets:
-    return Secrets.of(STATE, [BACKUP, STORE, ""])
+    return Secrets.of(STATE, [BACKUP, STORE, VALUE, ""])
 
 
 @pytest.mark.parametrize("one", ALL, ids=[str(number) for number in range(len(ALL))])
 @pytest.mark.parametrize("around", ["{}", "key={} next", '{{"x":"{}"}}', "prefix{}", "b'{}\\n'"])
 def test_no_secret_is_left_in_a_text(secrets: Secrets, one: str, around: str) -> None:
-    if around == "prefix{}" and one in (TOKEN, JWT, STORE):
+    if around == "prefix{}" and one in (TOKEN, JWT, STORE, VALUE):
         around = "prefix {}"  # which is how a token is told from a name
     left = secrets.without(around.format(one))
     assert "***" in left
@@ -166,7 +167,16 @@ class Engine:
             stdout = ""
 
         if words[0] == "config":
-            Done.stdout = json.dumps({"kube-ha:backupSecretKey": {"value": STORE, "secret": True}})
+            Done.stdout = json.dumps(
+                {
+                    "kube-ha:backupSecretKey": {"value": STORE, "secret": True},
+                    "kube-ha:addonSecrets": {
+                        "value": json.dumps({"token": VALUE}),
+                        "objectValue": {"token": VALUE},
+                        "secret": True,
+                    },
+                }
+            )
         return Done
 
 

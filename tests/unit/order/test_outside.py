@@ -24,10 +24,10 @@ def other_logins(then: Sums, now: Sums) -> bool:
 
 
 def test_little_is_kept_of_a_secret_and_nothing_of_one_that_is_not_known() -> None:
-    once, again = (outside.with_secret((), "a-secret", "dev") for _ in range(2))
-    assert once == again != outside.with_secret((), "another", "dev")
+    once, again = (outside.with_secrets((), {"x": "a-secret"}, "dev") for _ in range(2))
+    assert once == again != outside.with_secrets((), {"x": "another"}, "dev")
     assert [len(total) for _, total in once] == [8]
-    assert outside.with_secret((), "", "dev") == ()
+    assert outside.with_secrets((), {"x": ""}, "dev") == ()
 
 
 def test_another_content_is_another_way_of_login() -> None:

@@ -80,6 +80,11 @@ _VIP = {
     "frontDoors.vip": {"address": "10.92.0.5"},
     "pools.edge": {"roles": ["loadbalancer"], "count": 2},
 }
+_SECRET = {"namespaces": ["default"], "data": {"key": "token"}}
+_BRINGING = {
+    "addons": {"team": {"secrets": {"own": _SECRET}}},
+    "addonSecrets": {"token": {"secure": "v1:x"}},
+}
 _STORED = adopted(with_store())
 # What no locked edit brings.
 MORE = (
@@ -92,6 +97,7 @@ MORE = (
     (None, lab({**_VIP, "nodes/edge-1": {"state": "maintenance"}})),
     (None, adopted({"frontDoors.vip": {"address": "192.0.2.5"}, "addons": {"prometheus": {}}})),
     (None, adopted({"addons": {"logs": {}}})),
+    (None, adopted(_BRINGING)),
     (_STORED, edited(_STORED, {"etcd.quotaBackendGib": 4})),
 )
 
