@@ -235,8 +235,8 @@ class Members:
         """What it says once it has a leader and time: it may elect one, or wait for the disk."""
         end = time.monotonic() + _READY_S
         while (done := self.ask(member, *words)).returncode:
-            busy = any(word in done.stderr for word in _FOR_NOW)
-            assert busy and time.monotonic() < end, done.stderr
+            assert any(word in done.stderr for word in _FOR_NOW), done.stderr
+            assert time.monotonic() < end, done.stderr
             time.sleep(0.2)
         return done.stdout
 
