@@ -26,7 +26,9 @@ python: ## the Python environment alone
 planning: ## the packages that plans need, alone: installed in seconds
 	@$(if $(BUNDLE),BUNDLE=$(call quoted,BUNDLE) )bash lab/setup.sh plan
 
-dev: setup ## a cluster of 3 masters and 2 workers on this computer
+dev: ## a cluster of 3 masters and 2 workers on this computer; ADDONS="prometheus logs" or all: with add-ons of the catalogue
+	@$(if $(ADDONS),bash lab/setup.sh python && $(PY) -m operations.name_addons dev $(call quoted,ADDONS))
+	@bash lab/setup.sh
 	@bash lab/dev.sh
 
 clean: ## destroy the dev cluster and whatever this checkout left, lab images too; keeps the cache
@@ -113,9 +115,9 @@ conformance: engine ## upstream's own tests judge the cluster of STACK (dev), an
 
 ##@ Air gap
 
-bundle: python ## the air-gap bundle of the pinned versions, with the tool; Python and a network are enough where upstream answers; ALSO="kubernetes=1.35.4 tests=conformance"; CLOUDS="aws gcp": their plugins too
+bundle: python ## the air-gap bundle of the pinned versions, with the tool; Python and a network are enough where upstream answers; all that STACK (dev) needs; ALSO="kubernetes=1.35.4 tests=conformance"; CLOUDS="aws gcp": their plugins too
 	@$(PY) -m artifacts.sources || bash lab/setup.sh
-	@$(PY) -m artifacts.bundle --record --link .local/bundle $(foreach also,$(ALSO),--also $(also))
+	@bash lab/bundle.sh $(S) --record $(foreach also,$(ALSO),--also $(also))
 	@$(PY) -m toolchain.pack --into .local/bundle $(foreach cloud,$(CLOUDS),--cloud $(cloud))
 
 sbom: python ## the bill of materials of the pinned versions, CycloneDX JSON on stdout; a bundle holds its own

@@ -34,11 +34,26 @@ Try next:
   pulumi up                      again: nothing to change
   make verify                    the acceptance check, at any time
 END
+  addon_hints
   lab_hints
   cat <<'END'
   make dev                       also renews .local/kubeconfig, after masters came or went
   make clean                     destroy everything
 END
+}
+
+addon_hints() {
+  local words
+  words=$'\n'$(.venv/bin/python -m operations.bundle_words dev)$'\n'
+  if [[ $words == *$'\naddon=prometheus\n'* ]]; then
+    echo "  make dashboard                 the cluster on one screen: metrics and alerts"
+  fi
+  if [[ $words == *$'\naddon=logs\n'* ]]; then
+    echo "  make logs UNIT=kubelet         logs of all nodes out of one store"
+  fi
+  if [[ $words == *$'\naddon=metrics-server\n'* ]]; then
+    echo "  kubectl top nodes              what nodes use"
+  fi
 }
 
 lab_hints() {

@@ -133,7 +133,7 @@ main() {
   # The image is made of packages, the rest of compiling: in parallel they share the two resources.
   background "machine image" bash lab/image/build.sh
   toolchain
-  background "artefacts" .venv/bin/python -m artifacts.bundle --link .local/bundle
+  background "artefacts" bash lab/bundle.sh dev
   collect
   link_kubectl
   say "setup     complete in $((SECONDS - started)) s"

@@ -92,9 +92,23 @@ def files(plan: Plan, arch: str, *, root: Path | None = None) -> dict[str, File]
     return out
 
 
+def also(plan: Plan) -> tuple[str, ...]:
+    """What a bundle has to be asked for beside the default: `addon=logs`, `kubernetes=1.36.1`."""
+    own = plan.versions
+    of = {_text(_entries("images")[name], "only", "") for name in images(plan)} - {""}
+    if own.kubernetes != versions.lock()["default"]:
+        of.add(f"kubernetes={own.kubernetes}")
+    usual = versions.for_kubernetes(own.kubernetes)
+    of |= {
+        f"{name}={getattr(own, name)}"
+        for name in ("etcd", "containerd")
+        if getattr(own, name) != getattr(usual, name)
+    }
+    return tuple(sorted(of))
+
+
 def _also(plan: Plan) -> str:
-    """What a bundle has to be asked for beside the default."""
-    of = sorted({_text(_entries("images")[name], "only", "") for name in images(plan)} - {""})
+    of = also(plan)
     words = " ".join(of)
     return f' ALSO="{words}"' if len(of) > 1 else f" ALSO={words}" if of else ""
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.e2e.harness import lab
+from tests.e2e.harness.clone import Clone, cloned, ready
 from tests.e2e.harness.lab import ROOT
 
 ALONE = "make clean takes the images of lab machines away"
@@ -19,47 +17,10 @@ NODES = {"master-1", "master-2", "master-3", "worker-1", "worker-2"}
 README = ROOT / "README.md"
 
 
-class Clone:
-    """A fresh clone and a shell in it; its dev cluster has a name and addresses of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        subprocess.run(["git", "clone", "-q", str(ROOT), str(folder)], check=True)
-        file = folder / "Pulumi.dev.yaml"
-        text = re.sub(r"\bname: dev\b", f"name: {LAB}", file.read_text())
-        file.write_text(text.replace("10.92.0.", "10.93.104."))
-
-    def types(self, line: str, *, fails: bool = False) -> str:
-        """All that a command prints."""
-        done = subprocess.run(
-            ["bash", "-c", f"if [ -f .env ]; then source .env; fi; {line}"],
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=900,
-            check=False,
-        )
-        assert (done.returncode != 0) == fails, f"{line}\n{done.stdout[-4000:]}"
-        return done.stdout
-
-
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
-    lab.free(LAB)
-    made = Clone(tmp_path_factory.mktemp("clone") / "kube-ha")
-    try:
+    with cloned(tmp_path_factory.mktemp("clone") / "kube-ha", LAB, "10.93.104") as made:
         yield made
-    finally:
-        lab.free(LAB)
-        shutil.rmtree(made.folder, ignore_errors=True)
-        # Its last command takes away what the next story needs.
-        subprocess.run(["make", "setup"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-
-
-def ready(shown: str) -> set[str]:
-    return {row.split()[0] for row in shown.splitlines() if " Ready " in row}
 
 
 def test_the_readme_says_so() -> None:

@@ -61,6 +61,10 @@ _LOAD_BALANCERS = Bundle(
 )
 # Apart from the others: Loki takes as long to build as all of them.
 _LOGS = Bundle(call="with_logs(", also=("addon=logs",), link=".local/bundle-logs")
+# As lab/bundle.sh makes it in a clone, out of a stack file with all of them.
+_EVERY_ADDON = Bundle(
+    call="with_every_addon(", also=(*_ADDONS.also, *_LOGS.also), link=".local/bundle-every-addon"
+)
 # With the network too: one story needs both, and each bundle is another gigabyte.
 _TESTS = Bundle(
     call="with_upstreams_tests(",
@@ -81,6 +85,7 @@ def needed_by(story: Path) -> set[Bundle]:
         _ADDONS,
         _LOAD_BALANCERS,
         _LOGS,
+        _EVERY_ADDON,
         _TESTS,
     )
     return {bundle for bundle in known if bundle.call in text}
@@ -140,6 +145,11 @@ def with_load_balancers(config: Config, subnet: str) -> Config:
 def with_logs(config: Config, subnet: str) -> Config:
     """The config with a mirror that has the images of add-on logs too."""
     return _by(_LOGS, config, subnet)
+
+
+def with_every_addon() -> None:
+    """The bundle is in the cache that `make dev ADDONS=all` takes."""
+    make(_EVERY_ADDON)
 
 
 def with_upstreams_tests(config: Config, subnet: str) -> Config:
