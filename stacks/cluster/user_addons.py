@@ -66,7 +66,8 @@ def as_memory(addons: Iterable[Addon]) -> dict[str, object]:
     """What a stack remembers of them: plain JSON values, by name."""
     return {
         addon.name: {
-            "files": dict(addon.files),
+            # Not by path: the engine sorts keys, and files are applied in their order.
+            "files": [list(file) for file in addon.files],
             "objects": [" ".join(one) for one in addon.objects],
         }
         for addon in addons

@@ -104,11 +104,18 @@ def _addons_of(found: object) -> tuple[Addon, ...]:
         out.append(
             Addon(
                 name=name,
-                files=tuple(_texts(parts.get("files")).items()),
+                files=tuple(_files_of(parts.get("files"))),
                 objects=tuple(KubernetesObject(*line) for line in words if len(line) == 3),
             )
         )
     return tuple(out)
+
+
+def _files_of(found: object) -> Iterator[tuple[str, str]]:
+    """Paths with their sums; versions of kube-ha before remembered them without their order."""
+    for pair in found if isinstance(found, list) else _items(found):
+        if isinstance(pair, (list, tuple)) and len(pair) == 2:
+            yield str(pair[0]), str(pair[1])
 
 
 def scripts() -> dict[str, str]:

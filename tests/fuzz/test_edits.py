@@ -39,6 +39,29 @@ def test_any_edit_is_refused_or_safe(examples: int) -> None:
     assert seen["wrong"] > examples / 20
 
 
+@pytest.mark.usefixtures("quick_yaml")
+def test_the_order_of_what_is_remembered_by_name_says_nothing(examples: int) -> None:
+    """The engine sorts keys of an output: what has an order is remembered as a list."""
+    several = Counter[bool]()
+
+    @counted(examples)
+    @given(edits.pairs())
+    def each(pair: tuple[Config, Config]) -> None:
+        try:
+            made = planned(pair[0])
+        except SpecError:
+            reject()
+        held = memory.of(made)
+        as_engine = memory.read(json.loads(json.dumps(held, sort_keys=True)))
+        assert as_engine == memory.read(json.loads(json.dumps(held)))
+        assert as_engine.plan is not None
+        assert as_engine.plan.addons == made.addons
+        several[any(len(addon.files) > 1 for addon in made.addons)] += 1
+
+    each()
+    assert several[True], several
+
+
 def outcome(before: Memory, raw: Config, edited: Config) -> str:
     try:
         after = planned(edited)
