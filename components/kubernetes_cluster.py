@@ -7,7 +7,7 @@ KubernetesCluster for each.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -26,7 +26,7 @@ from stacks.checks import addon_secrets as check_addon_secrets
 from stacks.cluster import artifacts, outside
 from stacks.cluster.addon_secrets import of_spec
 from stacks.cluster.artifacts import File
-from stacks.cluster.plan import Plan
+from stacks.cluster.plan import Node, Plan
 from stacks.config import stack_file
 from stacks.config.problems import SpecError
 from stacks.config.spec import Spec
@@ -123,7 +123,7 @@ def prepared(
             raise RunError(f"{where}: machines of the lab need the program of kube-ha's checkout")
         said = report.report(before, plan, verdict)
         if not said.is_empty:  # an update with nothing to do opens no connection
-            silent = reach.silent(silence.doors(silence.asked(before, plan), last.doors))
+            silent = _silent(last, silence.asked(before, plan), plan)
             answering = silence.seen(before, plan, silent, said.changes.edit.dialled)
             if answering is not plan:
                 plan, verdict = answering, transition.check(before, answering)
@@ -134,6 +134,15 @@ def prepared(
     except artifacts.ArtifactError as error:
         raise RunError(str(error)) from None
     return Prepared(plan=plan, last=last.memory, before=before, said=said, files=files)
+
+
+def _silent(last: Last, asked: Sequence[Node], plan: Plan) -> frozenset[str]:
+    """Names of those that do not answer just now."""
+    silent = reach.silent(silence.doors(asked, last.doors))
+    behind = silence.behind_bastion(plan, asked, last.behind)
+    if last.jump is None or not behind:
+        return silent
+    return silent | reach.silent_behind(last.jump, behind)
 
 
 def tell(cluster: Prepared, given: StackFile) -> None:

@@ -9,12 +9,15 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pulumi
 from google.protobuf import struct_pb2
 from pulumi.runtime import rpc, settings
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.sync_await import _sync_await
+
+from components.ssh.reach import Jump
 
 OUTPUT = "applied"
 SSH = "ssh"  # how machines are reached, by node
@@ -27,6 +30,9 @@ class Last:
     memory: dict[str, object] | None
     # (host, port) of SSH servers by node, where no bastion stands before them.
     doors: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    # The same of those behind the stack's bastion, and that one.
+    behind: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    jump: Jump | None = None
 
 
 def read(output: str = OUTPUT) -> Last:
@@ -36,14 +42,31 @@ def read(output: str = OUTPUT) -> Last:
     text, ways = _value(reference, output), _value(reference, SSH) if output == OUTPUT else None
     memory: dict[str, object] | None = json.loads(text) if isinstance(text, str) else None
     known = ways if isinstance(ways, Mapping) else {}
-    return Last(
-        memory,
-        {
-            str(node): (str(way["host"]), int(way.get("port") or 22))
-            for node, way in known.items()
-            if not way.get("bastion")
-        },
+    return Last(memory, _doors(known), *_behind(known))
+
+
+def _doors(ways: Mapping[str, Any], *, behind: bool = False) -> dict[str, tuple[str, int]]:
+    return {
+        str(node): (str(way["host"]), int(way.get("port") or 22))
+        for node, way in ways.items()
+        if bool(way.get("bastion")) == behind
+    }
+
+
+def _behind(ways: Mapping[str, Any]) -> tuple[Mapping[str, tuple[str, int]], Jump | None]:
+    """Machines that are reached by one bastion with a key; with an agent nobody can be asked."""
+    jumps = [jump for way in ways.values() if (jump := way.get("bastion"))]
+    if not jumps or not jumps[0].get("privateKey") or not jumps[0].get("hostKey"):
+        return {}, None
+    said = jumps[0]
+    jump = Jump(
+        host=str(said["host"]),
+        port=int(said.get("port") or 22),
+        user=str(said["user"]),
+        key=str(said["privateKey"]),
+        host_key=str(said["hostKey"]),
     )
+    return _doors(ways, behind=True), jump
 
 
 def of_component(component: pulumi.ComponentResource, name: str) -> Last:

@@ -1,6 +1,29 @@
 # shellcheck shell=bash
 # The kubelet's unit, settings and files on a machine that has joined. Only definitions.
 
+KUBELET_OWN_FILE=/etc/kube-ha/kubelet.d/50-spot.conf # read after the settings that all nodes share
+
+# Nobody starts the kubelet between this and the drop-in that names the folder.
+own_settings() {
+  if [[ -n ${KUBELET_OWN:-} ]]; then
+    put 600 "$ROOT$KUBELET_OWN_FILE" <<<"$KUBELET_OWN"
+  elif [[ -e $ROOT$KUBELET_OWN_FILE ]]; then
+    rm -f "$ROOT$KUBELET_OWN_FILE"
+    changes=$((changes + 1))
+  fi
+}
+
+# What the drop-in reads of this machine alone. It is there only where a cloud controller manager is waited for.
+CLOUD_ARGS=/etc/kube-ha/kubelet.env
+cloud_args() {
+  if [[ -n ${PROVIDER_ID:-} ]]; then
+    put 600 "$ROOT$CLOUD_ARGS" <<<"KUBELET_CLOUD_ARGS=\"--cloud-provider=external --provider-id=$PROVIDER_ID\""
+  elif [[ -e $ROOT$CLOUD_ARGS ]]; then
+    rm -f "$ROOT$CLOUD_ARGS"
+    changes=$((changes + 1))
+  fi
+}
+
 # A joined node follows the kubelet settings kept in the cluster; its own identity may read them.
 follow_kubelet_settings() {
   rm -rf /etc/kubernetes/tmp/kubeadm-kubelet-config* # kubeadm's copies of the settings before, one a run
@@ -12,6 +35,7 @@ follow_kubelet_settings() {
 kubelet_files() {
   printf '%s\n' "$ROOT"/etc/systemd/system/{kubelet.service,kubelet.service.d/10-kubeadm.conf} \
     "$ROOT/var/lib/kubelet/config.yaml" "$STATE/kubelet.artefact"
+  if [[ -e $ROOT$KUBELET_OWN_FILE ]]; then printf '%s\n' "$ROOT$KUBELET_OWN_FILE"; fi
 }
 # kubeadm makes them for everybody to read.
 close_kubelet_files() {

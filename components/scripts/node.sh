@@ -22,6 +22,8 @@
 #   METRICS             1: what add-on prometheus reads of the machine is written every minute, see metrics.sh
 #   METRICS_VIP         address of the virtual IP, where this machine may have it
 #   ADDON_FOLDERS       words: add-ons that keep files on the machine, see addon-folders.sh
+#   KUBELET_OWN         settings of this kubelet alone, beside those that all share; may be unset
+#   SPOT_NOTICE         1: the cloud may take the machine away, and says so before, see spot-notice.sh
 #   HOOKS               the user's webhook, JSON; may be unset
 #   DISK_GIB            in a cloud: size of the disk at /var/lib/kube-ha, on which etcd is
 # Changes: the units containerd, kubelet and haproxy, the files named above, packages, /usr/local/lib/kube-ha.
@@ -63,6 +65,8 @@ source "$here/api-view.sh"
 source "$here/metrics.sh"
 # shellcheck source=addon-folders.sh disable=SC2154
 source "$here/addon-folders.sh"
+# shellcheck source=spot-notice.sh disable=SC2154
+source "$here/spot-notice.sh"
 
 artefact() { # artefact NAME: sets url and sum
   url="" sum=""
@@ -113,6 +117,7 @@ kubelet() {
   put 600 /etc/systemd/system/kubelet.service <<<"$KUBELET_UNIT"
   put 600 /etc/systemd/system/kubelet.service.d/10-kubeadm.conf <<<"$KUBELET_DROPIN"
   cloud_args
+  own_settings
   if ! kubelet_made; then
     systemctl daemon-reload
     systemctl enable -q kubelet # kubeadm starts it
@@ -129,17 +134,6 @@ kubelet() {
   end_update
   announce "$APPLIED"
   tell_provider_id
-}
-
-# What the drop-in reads of this machine alone. It is there only where a cloud controller manager is waited for.
-CLOUD_ARGS=/etc/kube-ha/kubelet.env
-cloud_args() {
-  if [[ -n ${PROVIDER_ID:-} ]]; then
-    put 600 "$ROOT$CLOUD_ARGS" <<<"KUBELET_CLOUD_ARGS=\"--cloud-provider=external --provider-id=$PROVIDER_ID\""
-  elif [[ -e $ROOT$CLOUD_ARGS ]]; then
-    rm -f "$ROOT$CLOUD_ARGS"
-    changes=$((changes + 1))
-  fi
 }
 
 # The minor version that runs here and the one that is wanted, where they differ: "2.3 -> 2.4". Upstream's addresses
@@ -338,6 +332,7 @@ main() {
     put 644 "$STATE/applied" <<<"$APPLIED"
     etcd_client
     measure
+    await_notice
     drop_addon_folders
     kubelet
     if [[ $ROLES == *master* ]]; then bring_back; fi # with the containerd and kubelet of now

@@ -44,6 +44,9 @@ end_everything() (
   if [[ -e $ROOT/etc/systemd/system/kube-ha-approver.service ]]; then
     systemctl disable -q --now kube-ha-approver 2>/dev/null
   fi
+  if [[ -e $ROOT/etc/systemd/system/kube-ha-spot-notice.service ]]; then
+    systemctl disable -q --now kube-ha-spot-notice 2>/dev/null
+  fi
   if [[ -e $ROOT/etc/systemd/system/kube-ha-resume.service ]]; then
     systemctl disable -q --now kube-ha-resume 2>/dev/null
   fi
@@ -212,7 +215,7 @@ remove_files() (
   forget_vip
   forget_ingress
   rm -rf "$ROOT"/etc/{kubernetes,kube-ha} \
-    "$ROOT"/etc/systemd/system/{etcd,kube-ha-{backup,etcd-guard,metrics,resume,approver}}.service \
+    "$ROOT"/etc/systemd/system/{etcd,kube-ha-{backup,etcd-guard,metrics,resume,approver,spot-notice}}.service \
     "$ROOT"/etc/systemd/system/kube-ha-{backup,etcd-guard,metrics}.timer "$ROOT"/etc/sysctl.d/90-kube-ha.conf \
     "$ROOT"/etc/modules-load.d/kube-ha.conf "$ROOT"/usr/local/bin/{etcd,etcdctl,etcdutl}
   if [[ -f $STATE/etcd.account ]]; then userdel etcd; fi

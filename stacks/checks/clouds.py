@@ -91,6 +91,7 @@ def _elsewhere(spec: Spec) -> Iterator[Problem]:
             "machineType": pool.machine_type,
             "diskGib": pool.disk_gib,
             "etcdDiskGib": pool.etcd_disk_gib,
+            "spot": pool.spot or None,
         }
         for key, value in given.items():
             if value is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import get_args
 
 from stacks.cluster import clouds, inventory
-from stacks.config.fields import Role
+from stacks.config.fields import SPOT_LABEL, Role
 from stacks.config.pools import PoolSpec, TaintSpec
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
@@ -50,6 +50,12 @@ def problems(spec: Spec) -> list[Problem]:
         out += _roles(path, pool.roles)
         out += _machines(path, pool, registry.of(spec))
         out += node_labels(path, pool.labels, pool.taints)
+        if pool.spot and set(pool.roles) != {"worker"}:
+            text = (
+                "is for pools with the role worker alone: the cloud takes such machines away, with "
+                "etcd's data and the API; leave it out, or give workers a pool of their own"
+            )
+            out.append(Problem(f"{path}.spot", text))
         what = NO_NODE.get(pool.roles)
         if what and (pool.labels or pool.taints):
             text = f"{what} is not a Kubernetes node; leave out labels and taints"
@@ -182,6 +188,8 @@ def node_labels(path: str, labels: Mapping[str, str], taints: Iterable[TaintSpec
         for key in labels
         if key in _GIVEN
     ]
+    if SPOT_LABEL in labels:
+        out.append(Problem(f"{path}.labels", f"`{SPOT_LABEL}` is given by spot of a pool"))
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         if taint.key in _OWN_TAINTS:

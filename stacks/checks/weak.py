@@ -59,6 +59,12 @@ def _workers(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
             what = "in maintenance or absent"
         text = f"all {len(working)} workers are {what}: new pods find no node"
         yield Problem("nodes", text)
+    if len(working) > 1 and all(spec.pools[place.pool].spot for place in working):
+        text = (
+            f"all {len(working)} workers are spot machines, which the cloud may take away at once; "
+            "a pool without spot keeps what has to run"
+        )
+        yield Problem("pools", text)
     nodes = [place for place in places if {"master", "worker"} & set(spec.pools[place.pool].roles)]
     if nodes and all(_evicts(spec, place) for place in nodes):
         text = (

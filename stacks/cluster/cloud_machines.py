@@ -21,6 +21,7 @@ class Hardware:
     etcd_disk_gib: int | None  # None: no etcd, no disk of its own
     pod_metadata: bool
     pod_routes: bool
+    is_spot: bool
     others: tuple[object, ...]  # of the provider's own words
 
 
@@ -79,5 +80,6 @@ def hardware(plan: Plan, node: Node) -> Hardware:
         etcd_disk_gib=(pool.etcd_disk_gib or cloud.etcd_disk_gib) if node.is_etcd else None,
         pod_metadata=cloud.pod_metadata,
         pod_routes=cloud.pod_routes,
+        is_spot=pool.spot,
         others=said.machines if said else (),
     )

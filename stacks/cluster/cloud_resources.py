@@ -59,6 +59,7 @@ def _machine(plan: Plan, node: Node) -> Machine:
         disk_gib=made_of.disk_gib,
         etcd_disk_gib=made_of.etcd_disk_gib,
         generation=node.generation,
+        is_spot=made_of.is_spot,
     )
 
 

@@ -13,7 +13,7 @@ from stacks.cluster.outside import Sums
 from stacks.cluster.plan import Bastion, Mirror, Node, Plan, Ssh
 from stacks.cluster.user_addons import Addon
 from stacks.config import defaults
-from stacks.config.fields import DefaultsLevel
+from stacks.config.fields import SPOT_LABEL, DefaultsLevel
 from stacks.config.machines import SshSpec
 from stacks.config.pools import HostSpec, PoolSpec, TaintSpec
 from stacks.config.sizing import Size
@@ -117,13 +117,17 @@ def _node(spec: Spec, place: Place) -> Node:
         drain=exception.drain if exception else False,
         keep_pods_s=exception.keep_pods_s if exception else None,
     )
-    labels = pool.labels | (exception.labels if exception else {}) | node.zone_label
+    spot = {SPOT_LABEL: "true"} if pool.spot else {}
+    labels = pool.labels | (exception.labels if exception else {}) | node.zone_label | spot
     return dataclasses.replace(node, labels=tuple(sorted(labels.items())))
 
 
 def _taints(pool: PoolSpec, own: tuple[TaintSpec, ...]) -> tuple[TaintSpec, ...]:
     """The pool's taints and the node's own; for the same key and effect the node's value counts."""
-    merged = {(taint.key, taint.effect): taint for taint in (*pool.taints, *own)}
+    # Pods that fit elsewhere go elsewhere, and none waits where there are no others.
+    spot = TaintSpec(key=SPOT_LABEL, value="true", effect="PreferNoSchedule")
+    all_ = (*pool.taints, *own, *((spot,) if pool.spot else ()))
+    merged = {(taint.key, taint.effect): taint for taint in all_}
     return tuple(merged[mark] for mark in sorted(merged))
 
 

@@ -41,6 +41,7 @@ STRONG_CIPHERS = (
     "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
     "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
 )
+SPOT_LABEL = "kube-ha.io/spot"  # label and taint of nodes that the cloud may take away
 ZONE_LABEL = "topology.kubernetes.io/zone"  # by which the scheduler knows the zone of a node
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Annotated
 
 from pydantic import Field
 
 from stacks.config.clouds import DiskGib
 from stacks.config.fields import (
+    SPOT_LABEL,
     ZONE_LABEL,
     Arch,
     DnsLabel,
@@ -86,6 +88,13 @@ class PoolSpec(Section):
     )
     etcd_disk_gib: DiskGib | None = Field(
         None, description="gcp, aws: in place of etcdDiskGib there; disks that are there grow"
+    )
+    spot: bool = Field(
+        default=False,
+        exclude_if=operator.not_,
+        description="gcp, aws: of workers, machines that cost less and that the cloud may take "
+        f"away at any time; their nodes have label {SPOT_LABEL}=true, and the same as a taint with "
+        "PreferNoSchedule; a machine is one or not for life",
     )
 
 

@@ -28,6 +28,7 @@ def refusals_of(before: Memory, plan: Plan) -> list[Refusal]:
         *_balancer_replaced(then, plan),
         *_elsewhere(then, plan),
         *_disks(then, plan),
+        *_spot(then, plan),
     ]
 
 
@@ -62,6 +63,21 @@ def _disks(then: Plan, plan: Plan) -> Iterator[Refusal]:
             smaller.setdefault((f"{path}.etcdDiskGib", size), []).append(node.name)
     for (path, size), names in smaller.items():
         text = f"disks of {listed(names)} have {size} GiB, and none shrinks; set it back"
+        yield Refusal("fixed", path, path, text)
+
+
+def _spot(then: Plan, plan: Plan) -> Iterator[Refusal]:
+    """What a machine is bought as stays with it."""
+    kept: dict[str, list[str]] = {}
+    for old, node in _kept(then, plan):
+        if then.spec.pools[old.pool].spot != plan.spec.pools[node.pool].spot:
+            kept.setdefault(node.pool, []).append(node.name)
+    for pool, names in kept.items():
+        path = f"pools.{pool}.spot"
+        text = (
+            f"cannot change for {listed(names)}: a machine is a spot one or not for life; raise "
+            "the generation of each of them too, or set it back and make another pool"
+        )
         yield Refusal("fixed", path, path, text)
 
 

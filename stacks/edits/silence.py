@@ -25,7 +25,7 @@ def doors(
 ) -> dict[str, tuple[str, int]]:
     """(host, port) of their SSH servers: by the config, else as `known` from the last update.
 
-    Of none behind a bastion: whether it answers cannot be told from outside.
+    Of none behind a bastion, where only spot machines are asked (`behind_bastion`).
     """
     found = {}
     for node in nodes:
@@ -34,6 +34,20 @@ def doors(
         elif node.ssh is None and node.name in known:
             found[node.name] = known[node.name]
     return found
+
+
+def behind_bastion(
+    plan: Plan, nodes: Iterable[Node], known: Mapping[str, tuple[str, int]]
+) -> dict[str, tuple[str, int]]:
+    """(host, port) of those that a cloud may have taken away, as `known` from the last update.
+
+    Masters are among them: where none of all answers, it is the bastion that does not.
+    """
+    asked = [node for node in nodes if node.name in known]
+    spot = [node for node in asked if plan.spec.pools[node.pool].spot]
+    return {
+        node.name: known[node.name] for node in asked if spot and (node.is_master or node in spot)
+    }
 
 
 def seen(

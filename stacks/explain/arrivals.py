@@ -12,7 +12,7 @@ from stacks.explain.actions import Action, NodeChange
 
 
 def new(plan: Plan, node: Node, *, founding: bool) -> NodeChange:
-    machine = "adopt the machine" if node.ssh else "make the machine"
+    machine = "adopt the machine" if node.ssh else f"make the machine{_spot(plan, node)}"
     actions = [Action(phase="machine", text=machine)]
     ready = "preflight, then packages, kernel settings"
     if node.in_kubernetes:
@@ -33,6 +33,10 @@ def new(plan: Plan, node: Node, *, founding: bool) -> NodeChange:
         actions.append(Action(phase="etcd-absent", text="no etcd of another life runs here"))
     actions += _doors(plan, node)
     return NodeChange(name=node.name, kind="new", roles=node.roles, actions=tuple(actions))
+
+
+def _spot(plan: Plan, node: Node) -> str:
+    return ", a spot one, which the cloud may take away" if plan.spec.pools[node.pool].spot else ""
 
 
 def back(plan: Plan, node: Node) -> tuple[Action, ...]:
@@ -70,7 +74,8 @@ def rebuilt(plan: Plan, node: Node) -> NodeChange:
     ]
     if node.is_load_balancer:
         first = [Action(phase="first", text="the others take over what it holds")]
-    machine = "wipe the machine and adopt it again" if node.ssh else "make a new machine"
+    made = f"make a new machine{_spot(plan, node)}"
+    machine = "wipe the machine and adopt it again" if node.ssh else made
     actions = new(plan, node, founding=False).actions[1:]
     return NodeChange(
         name=node.name,

@@ -14,7 +14,7 @@ from stacks.cluster.plan import Node, Plan
 from stacks.phases import etcd_member, front_doors, scripts
 from stacks.phases.master import of_master
 from stacks.phases.node import of_node
-from stacks.render import containerd, hooks, ingress, kubeadm
+from stacks.render import containerd, hooks, ingress, kubeadm, kubelet
 
 # Where a value is on the node. The phases know these paths; the lab's stories compare both.
 PATHS: Mapping[str, str] = {
@@ -25,6 +25,7 @@ PATHS: Mapping[str, str] = {
     "CONTAINERD_PROXY": "/etc/systemd/system/containerd.service.d/proxy.conf",
     "KUBELET_UNIT": "/etc/systemd/system/kubelet.service",
     "KUBELET_DROPIN": "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf",
+    "KUBELET_OWN": kubelet.OWN,
     "HAPROXY_CFG": "/etc/haproxy/haproxy.cfg",
     "INGRESS_CFG": ingress.CONFIG,
     "INGRESS_UNIT": "/etc/systemd/system/kube-ha-ingress.service",

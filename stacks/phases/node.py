@@ -11,6 +11,7 @@ from stacks.cluster import cloud_machines, clouds, digests, rotation
 from stacks.cluster.artifacts import File, images
 from stacks.cluster.plan import Node, Plan
 from stacks.phases import downloads, serving_certificates
+from stacks.providers import registry
 from stacks.render import containerd, haproxy, hooks, kubelet, sysctl, value
 
 _KUBERNETES_PACKAGES = (
@@ -44,10 +45,7 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
             "CONTAINERD_UNIT": value.of(containerd.unit(plan)),
             "CONTAINERD_PROXY": value.of(containerd.proxy(plan)),
             "REGISTRY_HOSTS": _registry_hosts(plan),
-            "KUBELET_UNIT": value.of(kubelet.unit()),
-            "KUBELET_DROPIN": value.of(kubelet.drop_in(plan)),
-            # Not used by the script: when it changes, the node reads its settings again.
-            "KUBELET_SETTINGS": digests.digest(json.dumps(kubelet.configuration(plan))),
+            **_kubelet(plan, node),
             **serving_certificates.values(plan),
             "HAPROXY_CFG": value.of(haproxy.local_api(plan, node)),
             "PAUSE_IMAGE": images(plan)["pause"].ref,
@@ -66,6 +64,19 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
     if plan.ingress and plan.listens(node):
         values["INGRESS"] = "1"
     return values | downloads.proxy(plan)
+
+
+def _kubelet(plan: Plan, node: Node) -> dict[str, str]:
+    own, cloud = kubelet.own(plan, node), registry.cloud(plan.spec)
+    hears = cloud is not None and cloud.SPOT_NOTICE and plan.spec.pools[node.pool].spot
+    return {
+        "KUBELET_UNIT": value.of(kubelet.unit()),
+        "KUBELET_DROPIN": value.of(kubelet.drop_in(plan, has_own=bool(own))),
+        # Not used by the script: when it changes, the node reads its settings again.
+        "KUBELET_SETTINGS": digests.digest(json.dumps(kubelet.configuration(plan))),
+        **({"KUBELET_OWN": value.of(own)} if own else {}),
+        **({"SPOT_NOTICE": "1"} if hears else {}),
+    }
 
 
 def _addons(plan: Plan, node: Node) -> dict[str, str]:

@@ -93,6 +93,10 @@ class Cloud(Provider, Protocol):
     HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]]  # networks that a load balancer asks from
     OWN_LABELS: str  # how labels begin that the cloud keeps for itself
     DISK_TYPE_STAYS: bool  # etcd's disks keep the type that they were made with
+    # How long a spot machine has, in seconds, from its shutdown on, and of that critical pods;
+    # None: as long as others.
+    SPOT_SHUTDOWN_S: tuple[int, int] | None
+    SPOT_NOTICE: bool  # a spot machine finds in its metadata (IMDS) when it will be taken away
     PROTECTED_BY: str  # who keeps an update from deleting a protected machine; empty: nobody does
 
     def said(self, spec: Spec) -> Said | None:

@@ -40,6 +40,7 @@ class Machine:
     disk_gib: int
     etcd_disk_gib: int | None  # None: it has no disk for etcd
     generation: int = 1  # another one is another machine
+    is_spot: bool = False  # the cloud may take it away
 
     @property
     def is_etcd(self) -> bool:

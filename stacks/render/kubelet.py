@@ -8,6 +8,8 @@ from stacks.cluster import clouds, serving_certificates
 from stacks.cluster.plan import Node, Plan
 from stacks.config.fields import STRONG_CIPHERS
 from stacks.config.kubelet import KubeletSpec
+from stacks.documents.yaml_text import documents
+from stacks.providers import registry
 
 # Reasons stand here: a unit's text lies in the state twice, for every node.
 # Before kubeadm has written its files the kubelet cannot start: it is never given up. The folder is
@@ -46,6 +48,9 @@ $KUBELET_KUBEADM_ARGS $KUBELET_EXTRA_ARGS
 """
 
 CLOUD_ARGS = "/etc/kube-ha/kubelet.env"
+# Read after the settings that all nodes share.
+OWN_FOLDER = "/etc/kube-ha/kubelet.d"
+OWN = f"{OWN_FOLDER}/50-spot.conf"
 
 # Labels of these domains are Kubernetes' own; a kubelet may set only those named here
 # (admission plugin NodeRestriction, and the kubelet refuses to start with others).
@@ -59,9 +64,12 @@ def unit() -> str:
     return _UNIT
 
 
-def drop_in(plan: Plan) -> str:
-    """/etc/systemd/system/kubelet.service.d/10-kubeadm.conf."""
+def drop_in(plan: Plan, *, has_own: bool = False) -> str:
+    """/etc/systemd/system/kubelet.service.d/10-kubeadm.conf; `has_own`: there is a file OWN."""
     watched, text = plan.spec.kubelet.watchdog_s, _DROP_IN
+    if has_own:
+        shared = "--config=/var/lib/kubelet/config.yaml"
+        text = text.replace(shared, f"{shared} --config-dir={OWN_FOLDER}", 1)
     if watched is not None:
         # The kubelet tells systemd that its loop turns, from 1.32 on (feature SystemdWatchdog).
         text = text.replace("[Service]\n", f"[Service]\nWatchdogSec={watched}\n", 1)
@@ -90,6 +98,28 @@ def configuration(plan: Plan) -> dict[str, object]:
         **(_CONTAINER if plan.containers else _shutdown(plan.spec.kubelet)),
         **_other_than_the_kubelets_own(plan.spec.kubelet, _thresholds(plan)),
     }
+
+
+def own(plan: Plan, node: Node) -> str:
+    """Settings of this node alone; empty: it has none.
+
+    A spot machine that is shut down ends before pods have had the time that others have.
+    """
+    said, cloud = plan.spec.kubelet, registry.cloud(plan.spec)
+    if cloud is None or cloud.SPOT_SHUTDOWN_S is None or not plan.spec.pools[node.pool].spot:
+        return ""
+    least = zip((said.shutdown_s, said.shutdown_critical_s), cloud.SPOT_SHUTDOWN_S, strict=True)
+    all_s, critical_s = (min(pair) for pair in least)
+    if (all_s, critical_s) == (said.shutdown_s, said.shutdown_critical_s):
+        return ""
+    return documents(
+        {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "shutdownGracePeriod": f"{all_s}s",
+            "shutdownGracePeriodCriticalPods": f"{critical_s}s",
+        }
+    )
 
 
 def _thresholds(plan: Plan) -> dict[str, str]:

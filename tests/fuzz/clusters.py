@@ -26,7 +26,7 @@ Pools = dict[str, dict[str, object]]
 
 LOGIN = json.dumps({"auths": {"registry.example.com": {"auth": breakage.MARK}}})
 BYTES = 400  # of choices; a config that needs more is plain in the rest
-_OF_CLOUDS = ("machineType", "diskGib", "etcdDiskGib")
+_OF_CLOUDS = ("machineType", "diskGib", "etcdDiskGib", "spot")
 TOPOLOGY = frozenset(
     {"roles", "count", "hosts", "hostsFile", "addressOffset", "zones", *_OF_CLOUDS}
 )
@@ -190,6 +190,8 @@ def _pool(
     if provider in ("gcp", "aws"):
         pool |= {"count": count, "addressOffset": 10 + 70 * place}
         pool |= clouds.pool(dice, provider, str(pool.get("arch", "amd64")))
+        if roles == ("worker",) and dice.chance(25):
+            pool["spot"] = True
     elif provider == "lab":
         pool |= {"count": count, "addressOffset": 10 + 70 * place}
         if dice.chance(20):

@@ -139,7 +139,12 @@ def _no_rule(way: str) -> Delete:
 
 
 def _instance(ask: Ask, given: Given) -> Made:
-    given.pop("forceDestroy")  # the provider's own word, for the end
+    given.pop("forceDestroy", None)  # the provider's own word, for the end
+    market = given.pop("instanceMarketOptions", None)
+    spot = {
+        key: arguments(value) if isinstance(value, dict) else value
+        for key, value in (market or {}).items()
+    }
     root, options = given.pop("rootBlockDevice"), given.pop("metadataOptions")
     tags = [*tags_of(given, "instance"), *tags_of(root, "volume")]
     names = ("associatePublicIpAddress", "privateIp", "subnetId", "vpcSecurityGroupIds")
@@ -157,6 +162,7 @@ def _instance(ask: Ask, given: Given) -> Made:
         MetadataOptions=arguments(options),
         IamInstanceProfile={"Name": profile} if profile else None,
         Placement={"GroupName": placement} if placement else None,
+        InstanceMarketOptions=arguments(spot) if spot else None,
         TagSpecifications=tags,
         **arguments(given, ami="ImageId"),
     )
@@ -169,7 +175,7 @@ def _protect(ask: Ask, number: str, now: Given) -> None:
 
 
 def _no_instance(ask: Ask, number: str, state: Given) -> None:
-    if state["forceDestroy"]:
+    if state.get("forceDestroy"):
         _protect(ask, number, {"disableApiTermination": False})
     ask("ec2", "terminate_instances", InstanceIds=[number])
 

@@ -227,6 +227,44 @@ def _gcp_instance(given: Given) -> Iterator[str]:
         yield "metadata is too long"
 
 
+def _gcp_scheduling(given: Given) -> Iterator[str]:
+    """Of spot machines: not started again, not moved, and stopped or deleted ("Spot VMs", and the provider's words)."""
+    said = given.get("scheduling")
+    if said is None:
+        return
+    assert isinstance(said, dict)
+    wanted = {
+        "provisioningModel": "SPOT",
+        "preemptible": True,
+        "automaticRestart": False,
+        "onHostMaintenance": "TERMINATE",
+    }
+    if {key: said.get(key) for key in wanted} != wanted or said.get(
+        "instanceTerminationAction"
+    ) not in ("STOP", "DELETE"):
+        yield f"scheduling {said}"
+    if given.get("deletionProtection"):
+        yield "a spot machine that is protected"
+
+
+def _aws_market(given: Given) -> Iterator[str]:
+    """Persistent requests stop or hibernate; a spot machine has no protection (RunInstances, SpotMarketOptions)."""
+    said = given.get("instanceMarketOptions")
+    if said is None:
+        return
+    assert isinstance(said, dict)
+    options = said.get("spotOptions")
+    assert isinstance(options, dict)
+    kind, then = options.get("spotInstanceType"), options.get("instanceInterruptionBehavior")
+    if said.get("marketType") != "spot" or (kind, then) not in (
+        ("one-time", "terminate"),
+        ("persistent", "stop"),
+    ):
+        yield f"market {said}"
+    if given.get("disableApiTermination") is not None or given.get("forceDestroy"):
+        yield "a word about the protection of a spot machine"
+
+
 def _gcp_network(given: Given) -> Iterator[str]:
     """Some resources hand a network on as it is, and the API takes addresses, no names (instance groups)."""
     inside = _list(given, "networkInterfaces") if "networkInterfaces" in given else []
@@ -535,6 +573,7 @@ _RULES: list[tuple[str, Callable[[Given], Iterator[str]]]] = [
     (r"gcp:compute/.*", _gcp_network),
     (r"gcp:compute/instance:.*", _gcp_instance),
     (r"gcp:compute/instance:.*", _gcp_boot_disk),
+    (r"gcp:compute/instance:.*", _gcp_scheduling),
     (r"gcp:compute/firewall:.*", _gcp_firewall),
     (r"gcp:compute/routerNat:.*", _gcp_nat),
     (r"gcp:compute/forwardingRule:.*", _gcp_rule),
@@ -549,6 +588,7 @@ _RULES: list[tuple[str, Callable[[Given], Iterator[str]]]] = [
     (r"aws:route53/zone:.*", _aws_zone),
     (r"aws:vpc/securityGroup(In|E)gressRule:.*", _aws_rule),
     (r"aws:ec2/instance:.*", _aws_instance),
+    (r"aws:ec2/instance:.*", _aws_market),
     (r"aws:ebs/volume:.*", _aws_volume),
     (r"aws:lb/(loadBalancer|targetGroup):.*", _aws_lb_name),
     (r"aws:lb/loadBalancer:.*", _aws_balancer),

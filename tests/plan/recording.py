@@ -140,6 +140,7 @@ class Engine:
             chdir(self.folder),
             mock.patch.dict(os.environ, environment),
             mock.patch.object(reach, "silent", lambda doors: self.silent & {*doors}),
+            mock.patch.object(reach, "silent_behind", lambda _, doors: self.silent & {*doors}),
             mock.patch.object(kubernetes_cluster, "tell", self._tell),
             # Where in the program a resource was made: a seventh of the time, for an engine that shows it.
             mock.patch.object(resource, "_get_stack_trace", source_pb2.StackTrace),

@@ -88,7 +88,7 @@ def seen(account: Calls) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {
         "instances": [
             f"{tag(one)} {one['PrivateIpAddress']} {subnets[one['SubnetId']]} {one['Placement']['AvailabilityZone']} "
-            f"{one.get('IamInstanceProfile', {'Arn': ''})['Arn'].rpartition('/')[2]} {sorted(g['GroupName'] for g in one['NetworkInterfaces'][0]['Groups'])}"
+            f"{one.get('IamInstanceProfile', {'Arn': ''})['Arn'].rpartition('/')[2]} {sorted(g['GroupName'] for g in one['NetworkInterfaces'][0]['Groups'])} {one.get('InstanceLifecycle')}"
             for one in instances
         ],
         "volumes": [
@@ -134,7 +134,7 @@ WAYS: dict[str, Edits] = {
         "pools.etcd": {"roles": ["etcd"], "count": 3, "zones": list(ZONES)}, "pools.master.roles": ["master"],
         "cluster.name": "a-cluster-with-a-name-of-32-chars"[:32], "machines.aws.etcdDiskType": "io2",
         "machines.aws.policies": ["arn:aws:iam::aws:policy/service-role/AmazonEBSCSIDriverPolicy"],
-        "machines.aws.nodePortsFrom": ["198.51.100.0/24"],
+        "machines.aws.nodePortsFrom": ["198.51.100.0/24"], "pools.worker.spot": True,
     },
     "a private zone of its own": {"cluster.endpoint": "api.k8s.internal", "frontDoors": {"dns": "managed", "zone": {"domain": "k8s.internal", "private": True}}},
 }  # fmt: skip

@@ -66,6 +66,7 @@ EVERY_WAY: list[tuple[Config, Edits]] = [
     (gcp, {"machines.gcp.serviceAccountRoles": ["roles/compute.viewer"], "machines.gcp.labels": {"team": "a"}}),
     (gcp, {"pools.etcd": {"roles": ["etcd"], "count": 3, "zones": list(ZONES), "etcdDiskGib": 40}, "pools.master.roles": ["master"]}),
     (gcp, {"machines.gcp.cloudController": "external"}),
+    (gcp, {"pools.worker.spot": True, "machines.gcp.access": "public"}),
     (gcp, {"cluster.name": "a-cluster-with-a-name-of-32-chars"[:32]}),
     (gcp, {"pools.master.count": 1, "pools.worker.count": 1}),
     (gcp, behind_tunnel("gcp")),
@@ -78,6 +79,7 @@ EVERY_WAY: list[tuple[Config, Edits]] = [
     (aws, {"pools.worker.machineType": "m7g.large", "pools.worker.arch": "arm64"}),
     (aws, {"machines.aws.policies": ["arn:aws:iam::aws:policy/service-role/AmazonEBSCSIDriverPolicy"]}),
     (aws, {"machines.aws.cloudController": "external"}),
+    (aws, {"pools.worker.spot": True, "machines.aws.access": "public"}),
     (aws, {"machines.aws.image": "ami-0123456789abcdef0"}),
     (aws, {"cluster.name": "a-cluster-with-a-name-of-32-chars"[:32]}),
     (aws, {"machines.aws.vpcId": "vpc-0123456789abcdef0", "machines/aws/subnets": {

@@ -51,6 +51,10 @@ CLOUDS = {
     "Google, a zone of its own": (gcp(NAMED), gcp({**NAMED, **ZONE})),
     "Google, another balancer": (gcp(), gcp({"machines.gcp.apiLoadBalancer": "external", **NAMED})),
     "Google, no balancer": (gcp(), gcp({"machines.gcp.apiLoadBalancer": "none"})),
+    "AWS, one and more masters at one address": (aws({"machines.aws.apiLoadBalancer": "external", "pools.master.count": 1}), aws({"machines.aws.apiLoadBalancer": "external"})),
+    "Google, many masters and one at one address": (gcp({"machines.gcp.apiLoadBalancer": "external", "machines.gcp.deletionProtection": False}), gcp({"machines.gcp.apiLoadBalancer": "external", "machines.gcp.deletionProtection": False, "pools.master.count": 1})),
+    "AWS, more spot machines": (aws({"pools.worker.spot": True}), aws({"pools.worker.spot": True, "pools.worker.count": 3})),
+    "Google, spot machines instead of others": (gcp(), gcp({"pools.worker.spot": True, "nodes": {f"worker-{number}": {"generation": 2} for number in (1, 2)}})),
 }  # fmt: skip
 CALICO = {"network.plugin": "calico", "network.backend": "bgp"}
 NONE = {"network.plugin": "none"}

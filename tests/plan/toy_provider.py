@@ -39,6 +39,8 @@ HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]] = {"internal": ("198.51.100.0/
 OWN_LABELS = "toy"
 DISK_TYPE_STAYS = False
 PROTECTED_BY = "the toy"
+SPOT_SHUTDOWN_S: tuple[int, int] | None = (20, 5)
+SPOT_NOTICE = True
 
 
 class ToySpec(CloudSpec):

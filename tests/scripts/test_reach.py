@@ -6,11 +6,15 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
 from unittest import mock
 
 import pytest
 
 from components.ssh import reach
+from components.ssh.reach import Jump
+from tests.toolchain import sshd as servers
 
 
 @contextmanager
@@ -74,3 +78,38 @@ def test_where_nobody_answers_it_is_this_computer(doors: dict[str, tuple[str, in
 def test_hundreds_are_asked_at_once(doors: dict[str, tuple[str, int]]) -> None:
     many = {f"worker-{number}": doors["well"] for number in range(300)}
     assert reach.silent({**many, "worker-300": doors["refuses"]}) == {"worker-300"}
+
+
+@pytest.fixture
+def jump(tmp_path: Path) -> Iterator[Jump]:
+    server = servers.start(tmp_path)
+    yield Jump(
+        host="127.0.0.1",
+        port=server.port,
+        user=server.user,
+        host_key=server.host_key(),
+        key=server.private_key(),
+    )
+    server.process.kill()
+    server.process.wait()
+
+
+def test_behind_a_bastion_the_same_is_asked_through_it(
+    jump: Jump, doors: dict[str, tuple[str, int]]
+) -> None:
+    with mock.patch.object(reach, "_BEHIND_S", 5.0):
+        found = reach.silent_behind(jump, doors)
+        assert found == {"hangs", "something-else", "refuses", "no-such-name"}
+        assert jump.key not in repr(jump)
+
+
+def test_where_nobody_answers_it_is_the_bastion(
+    jump: Jump, doors: dict[str, tuple[str, int]]
+) -> None:
+    stranger = replace(
+        jump,
+        host_key="ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZha2VmYWtlZmFrZWZha2VmYWtlZmFrZWZha2VmYWtl",
+    )
+    assert reach.silent_behind(stranger, {"well": doors["well"]}) == frozenset()
+    with mock.patch.object(reach, "_client", return_value=["/no/such/program"]):
+        assert reach.silent_behind(jump, doors) == frozenset()

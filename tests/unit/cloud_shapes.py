@@ -49,6 +49,7 @@ def _of(provider: str) -> dict[str, Mapping[str, object]]:
         },
         "a zone is made": _record(private=True),
         "a zone that is there, balancer outside": {**outside, **_record(id=_IDS[provider])},
+        "spot machines": {"pools.worker.spot": True},
         "etcd on machines of its own": {**_ETCD, "pools.etcd.zones": _ZONES[provider]},
         "cloud controller": controlled,
         "decommissioned ones": {"pools.master.count": 4, "nodes": {"master-4": away, "worker-2": away}},

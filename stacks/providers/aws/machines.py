@@ -33,6 +33,16 @@ _WHEN_MADE = (
     "user_data",
 )
 
+# A request that is persistent outlives its machine: it would start another one, at the same
+# address, that no state knows.
+_SPOT: Value = {
+    "market_type": "spot",
+    "spot_options": {
+        "spot_instance_type": "one-time",
+        "instance_interruption_behavior": "terminate",
+    },
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Ground:
@@ -65,6 +75,7 @@ def bastion(ground: Ground, said: Bastion) -> Iterator[Resource]:
         iam_instance_profile=profile(name) if tunnel else None,
         user_data=UserData(name=name, ssm=tunnel),
         disable_api_termination=False,
+        force_destroy=True,
     )
     if not tunnel:
         yield _public_address(ground, name, "bastion", name)
@@ -93,7 +104,11 @@ def machine(ground: Ground, said: Machine, after: tuple[str, ...]) -> OfMachine:
         iam_instance_profile=profile("nodes"),
         user_data=UserData(name=name, disks=paths or None, pod_metadata=aws.pod_metadata),
         placement_group=Ref("etcd-apart", "name") if said.is_etcd else None,
-        disable_api_termination=said.is_etcd and aws.deletion_protection,
+        # AWS has no such protection of spot machines, and takes no word about it.
+        disable_api_termination=None if said.is_spot else said.is_etcd and aws.deletion_protection,
+        instance_market_options=_SPOT if said.is_spot else None,
+        # The protection is against people; a stack that lets a machine go deletes it.
+        force_destroy=None if said.is_spot else True,
     )
     there = (instance, *(_attached(disk.name, own) for disk in disks))
     public = [_public_address(ground, name, "machines", own)] if aws.access == "public" else []
@@ -143,8 +158,6 @@ def _instance(
             "delete_on_termination": True,
             "tags": scope.tags(called),
         },
-        # The protection is against people; a stack that lets a machine go deletes it.
-        force_destroy=True,
         tags=scope.tags(called, owned=is_node),
         **own,
     )

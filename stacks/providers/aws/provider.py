@@ -38,6 +38,8 @@ HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]] = {}  # they come from the loa
 OWN_LABELS = "aws"
 DISK_TYPE_STAYS = False
 PROTECTED_BY = ""
+SPOT_SHUTDOWN_S: tuple[int, int] | None = None
+SPOT_NOTICE = True  # two minutes before (EC2 user guide, "Spot Instance interruption notices")
 # Another than the bastion's: with a change of access both are there for a time. The first four of a
 # subnet are taken.
 _TUNNEL_OFFSET = 4

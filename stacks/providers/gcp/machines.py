@@ -27,6 +27,16 @@ _WHEN_MADE = (
     *("network_interfaces", "service_account", "shielded_instance_config", "zone"),
 )
 
+# One that is taken away is stopped: what the state knows of it is there, and can be started by
+# hand. Of one that was deleted the provider's own deletion fails.
+_SPOT: Value = {
+    "provisioning_model": "SPOT",
+    "preemptible": True,
+    "automatic_restart": False,
+    "on_host_maintenance": "TERMINATE",
+    "instance_termination_action": "STOP",
+}
+
 
 def bastion(scope: Scope, said: Bastion, after: tuple[str, ...]) -> Iterator[Resource]:
     """Its machine, and what it has for itself. The last is what others wait for."""
@@ -79,6 +89,7 @@ def machine(scope: Scope, said: Machine, after: tuple[str, ...]) -> OfMachine:
             "scopes": ["https://www.googleapis.com/auth/cloud-platform"],
         },
         deletion_protection=said.is_etcd and google.deletion_protection,
+        scheduling=_SPOT if said.is_spot else None,
     )
     public = [scope.address(name, "machines")] if is_public else []
     return OfMachine(

@@ -56,6 +56,7 @@ FOUND = {
         ("CONTAINERD_PROXY", "containerd"),
         ("KUBELET_UNIT", "kubelet"),
         ("KUBELET_DROPIN", "kubelet"),
+        ("KUBELET_OWN", "kubelet"),
         ("HAPROXY_CFG", "haproxy"),
         ("CA_CRT", "haproxy"),
     },

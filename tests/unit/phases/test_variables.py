@@ -13,7 +13,7 @@ import pytest
 from stacks.order.steps import steps
 from stacks.phases import scripts
 from tests.plan.lock_cases import CASES, FILES
-from tests.unit.configs import adopted, aws, edited, lab, with_store
+from tests.unit.configs import adopted, aws, edited, gcp, lab, with_store
 from tests.unit.order.test_steps import scene
 
 # Every command has them (components/ssh/commands.py), or run.sh sets them, or the shell does.
@@ -98,6 +98,8 @@ MORE = (
     (None, adopted({"frontDoors.vip": {"address": "192.0.2.5"}, "addons": {"prometheus": {}}})),
     (None, adopted({"addons": {"logs": {}}})),
     (None, adopted(_BRINGING)),
+    (None, gcp({"pools.worker.spot": True})),
+    (None, aws({"pools.worker.spot": True})),
     (_STORED, edited(_STORED, {"etcd.quotaBackendGib": 4})),
 )
 
