@@ -58,6 +58,12 @@ outputs: engine ## kubeconfig and inventory of STACK (dev) as files in .local/ou
 kubeconfig: engine ## the administrator's kubeconfig of STACK (dev) as a file, and the line that makes kubectl use it; MERGE=1: into ~/.kube/config too; USER=name GROUPS="dev ops" HOURS=12: a person's, with a certificate that ends; OIDC=1: for people of an identity provider, SCOPES="groups"
 	@bash ci/ssh-key.sh $(PY) -m operations.kubeconfig $(S) $(foreach name,USER GROUPS HOURS OIDC SCOPES,$(if $(call said,$(name)),--$(call lower,$(name)) $(call quoted,$(name)))) $(if $(MERGE),--merge)
 
+chart: python helm ## fetch a Helm chart into folder charts, once: CHART=name REPO=https://..., or CHART=oci://...; VERSION=1.2.3; prints the lines for a stack file
+	@$(PY) -m operations.chart "$(CHART)" "$(VERSION)" $(if $(REPO),--repo "$(REPO)")
+
+helm: python ## the helm that renders charts of stacks, in .local/bin; brought by itself where a stack file has one
+	@$(PY) -m artifacts.helm
+
 ##@ Look at a cluster; nothing is changed
 
 status: engine ## the cluster of STACK (dev) on one screen; changes nothing

@@ -10,9 +10,11 @@ import yaml
 
 HERE = Path(__file__).parent
 _ABOUT_THE_SET = ("fits", "takes", "sources")  # no versions of it
-_PARTS = ("addon", "network", "tests")  # what `also` asks for beside versions
-# What `also` has for files and images of upstream's own tests.
+_PARTS = ("addon", "network", "tests", "tools")  # what `also` asks for beside versions
+# What `also` has for files and images of upstream's own tests, and for programs of who plans.
 TESTS = ("tests", "conformance")
+TOOLS = ("tools", "helm")
+_APART = ("=".join(TESTS), "=".join(TOOLS))  # in sections of their own
 ARCHITECTURES = ("amd64", "arm64")
 
 
@@ -107,7 +109,7 @@ def read(
 
     `also`: ("kubernetes", version) for a whole further set, ("etcd", version) and the like for
     another version of one component, ("network", name) and ("addon", name) for the images of a pod
-    network and of an add-on of the catalogue, TESTS. Raises LockError.
+    network and of an add-on of the catalogue, TESTS, TOOLS. Raises LockError.
     """
     raw = _mapping(yaml.safe_load(path.read_text()), str(path))
     if arch not in ARCHITECTURES:
@@ -165,7 +167,7 @@ def _versions(raw: Mapping[str, object], kubernetes: str, where: str) -> dict[st
 
 def _known(raw: Mapping[str, object], parts: Iterable[str]) -> None:
     listed = _section(raw, "images")
-    there = {_only(_section(listed, name)) for name in listed} | {"=".join(TESTS)}
+    there = {_only(_section(listed, name)) for name in listed} | {*_APART}
     for part in sorted({*parts} - there):
         kind = part.partition("=")[0]
         own = ", ".join(sorted(word for word in there if word.startswith(f"{kind}="))) or "none"
@@ -269,9 +271,9 @@ class _Reader:
         )
 
     def _listed(self, kind: str) -> Iterator[tuple[str, Mapping[str, object]]]:
-        """Files or images by name; those of upstream's tests last, for they replace others."""
-        tests = [_section(self.raw, "tests")] if "=".join(TESTS) in self.parts else []
-        for listed in (_section(place, kind) for place in (self.raw, *tests)):
+        """Files or images by name; those of sections of their own last: tests replace others."""
+        apart = [_section(self.raw, one.partition("=")[0]) for one in _APART if one in self.parts]
+        for listed in (_section(place, kind) for place in (self.raw, *apart)):
             yield from ((name, _section(listed, name)) for name in listed)
 
     def _version(self, entry: Mapping[str, object]) -> str:

@@ -175,6 +175,7 @@ class Registrar:
         return patient(found, self.patience_s) if step.is_patient else found
 
 
+_CONTENTS = Path(".local/contents")  # below the program's folder: what the plan has made
 _IGNORED: Mapping[str, tuple[str, ...]] = {
     "": (),
     "any": ANY_CHANGE,
@@ -184,9 +185,22 @@ _IGNORED: Mapping[str, tuple[str, ...]] = {
 
 
 def _asset(step: Step) -> Asset:
+    if step.content and step.is_big:
+        return FileAsset(_put(step.content, step.target))
     if step.content:
         return StringAsset(step.content)
     return FileAsset(str(Path(str(step.text)).expanduser()))
+
+
+def _put(content: str, name: str) -> str:
+    """A file of it: of a file the state holds the hash alone. It is nobody else's to read."""
+    file = _CONTENTS / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_name(f".{name}.new")
+    new.touch(mode=0o600)
+    new.write_text(content)
+    new.replace(file)
+    return str(file)
 
 
 def _node(step: Step) -> Node:

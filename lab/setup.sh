@@ -57,6 +57,12 @@ link_kubectl() {
   ln -sfn ../bundle/bin/kubectl .local/bin/kubectl
 }
 
+# The helm that renders charts, where a stack has one. With `plan` behind it there is Python for it, too.
+helm_of_charts() {
+  if ! grep -qsE '^ +chart:|[{,] *chart:' Pulumi.*.yaml; then return; fi
+  .venv/bin/python -m artifacts.helm || die "there is no helm (see above)" "fix what it says and run the same again"
+}
+
 # Runs a step beside the others; its lines go to the terminal as they come, its end is looked at by `collect`. With job
 # control it is a process group of its own, which can be ended as a whole; without, it would also ignore Ctrl-C.
 background() {
@@ -114,6 +120,7 @@ main() {
     # What comes after these may print something for other programs, so their lines go to stderr.
     plan)
       plan_environment >&2
+      helm_of_charts >&2
       return
       ;;
     python)
@@ -123,6 +130,7 @@ main() {
     engine)
       python_environment >&2
       toolchain >&2
+      helm_of_charts >&2
       return
       ;;
     all) ;;
@@ -135,6 +143,7 @@ main() {
   toolchain
   background "artefacts" bash lab/bundle.sh dev
   collect
+  .venv/bin/python -m artifacts.helm # of tests, too
   link_kubectl
   say "setup     complete in $((SECONDS - started)) s"
 }

@@ -170,12 +170,15 @@ def _keep_hosts(commit: str, file: Path) -> None:
 
 
 def _keep_manifests(commit: str, file: Path) -> None:
-    """Manifests of add-ons as they were in that commit, beside a stack file of it."""
+    """Manifests and charts of add-ons as they were in that commit, beside a stack file of it."""
     try:
         said = applied_once(stack_file.read(file))
     except (StackFileError, SpecError):
         return  # told when it is compared with
-    _keep(commit, file.parent, (path for one in said.addons.values() for path in one.manifests))
+    named = [path for one in said.addons.values() for path in one.manifests]
+    for chart in (one.chart for one in said.addons.values() if one.chart):
+        named += [chart.file, *chart.values_files]
+    _keep(commit, file.parent, named)
 
 
 def _keep(commit: str, folder: Path, paths: Iterable[str]) -> None:

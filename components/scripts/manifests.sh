@@ -2,7 +2,8 @@
 # Makes the cluster hold the objects of one add-on of the user's. Runs on a master.
 # Variables: NAME, FILES (lines "file sha256 path": file as it was copied beside the folder of the scripts, path as the
 #   stack's config has it), OBJECTS (lines "kind namespace name ...": Secrets, then what is in the files, in their
-#   order), SECRETS (Secrets with what is in them, JSON; may be unset). These are in no file and no argument.
+#   order), LIST ("file sha256": these lines, where they are too long for a command; may be unset), SECRETS (Secrets
+#   with what is in them, JSON, in no file and no argument; may be unset).
 # What it holds is listed in a ConfigMap of the cluster (addon-list.sh); objects that left are deleted by phase nodes,
 # once all add-ons are applied.
 # shellcheck source=cluster-reader.sh disable=SC2154 # here: the folder of run.sh
@@ -26,6 +27,17 @@ check_files() {
         "raise converge.generation and run pulumi up again: it is copied again"
     copied+=(-f "$COPIES/$file")
   done <<<"$FILES"
+}
+
+check_list() {
+  local file sum is
+  if [[ -z ${LIST:-} ]]; then return; fi
+  read -r file sum <<<"$LIST"
+  is=$(sha256sum <"$COPIES/$file") || is=""
+  [[ ${is%% *} == "$sum" ]] ||
+    die "file $COPIES/$file is not the list of objects of this plan" \
+      "raise converge.generation and run pulumi up again: it is copied again"
+  OBJECTS=$(<"$COPIES/$file")
 }
 
 # Server-side, as the owner of these fields: big definitions fit, and what others added to the objects stays. kubectl
@@ -96,7 +108,7 @@ make_passwords() {
 drop_copies() {
   local copy
   for copy in "$COPIES/addon.$NAME."*; do
-    if [[ -e $copy && $'\n'$FILES != *$'\n'"${copy##*/} "* ]]; then rm -f "$copy"; fi
+    if [[ -e $copy && $'\n'$FILES$'\n'${LIST:-} != *$'\n'"${copy##*/} "* ]]; then rm -f "$copy"; fi
   done
 }
 
@@ -109,6 +121,7 @@ main() {
   HINT+=" by hand on $NODE: kubectl apply --server-side -f of $COPIES/addon.$NAME.*"
   own
   check_files
+  check_list
   wait_for 60 "API ready" kubectl_admin get --raw /readyz
   list_objects # before the first is applied: whatever a run that is cut off leaves is known to the next one
   wait_for "$APPLY_S" "add-on $NAME ($paths) applied" apply

@@ -23,13 +23,13 @@ ENTRIES: dict[str, Entry] = {
 
 
 def chosen(spec: Spec) -> dict[str, Entry]:
-    """Those of a config: named, and without manifests of the user's own under that name."""
+    """Those of a config: named, and without manifests or a chart of the user's own."""
     if not spec.addons:
         return {}  # asked of every node
     return {
         name: ENTRIES[name]
         for name, said in sorted(spec.addons.items())
-        if name in ENTRIES and not said.manifests
+        if name in ENTRIES and not said.manifests and said.chart is None
     }
 
 

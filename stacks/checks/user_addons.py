@@ -10,9 +10,11 @@ import yaml
 
 from stacks.catalogue import metallb
 from stacks.catalogue import registry as catalogue
-from stacks.cluster import clouds, inventory, user_addons
+from stacks.cluster import charts, clouds, inventory, user_addons
+from stacks.cluster.charts import ChartError
 from stacks.cluster.user_addons import HERE, Addon, KubernetesObject
 from stacks.config import local_file
+from stacks.config.charts import ChartSpec
 from stacks.config.engine_yaml import NoYamlError
 from stacks.config.problems import Problem
 from stacks.config.spec import AddonSpec, Spec
@@ -35,10 +37,13 @@ def said_problems(spec: Spec) -> list[Problem]:
         out += [
             Problem(f"{path}.{field.alias or key}", f"has no meaning for {name}; leave it out")
             for key, field in sorted(AddonSpec.model_fields.items())
-            if key not in ("manifests", "secrets", *taken)
+            if key not in ("manifests", "chart", "secrets", *taken)
             and getattr(said, key) != field.get_default(call_default_factory=True)
         ]
-        if not said.manifests and not said.secrets and name not in chosen:
+        if said.manifests and said.chart:
+            text = "is a chart beside manifests; make two add-ons of them, applied by their names"
+            out.append(Problem(f"{path}.chart", text))
+        if not (said.manifests or said.chart or said.secrets) and name not in chosen:
             text = (
                 "is empty; name a file, or leave the add-on out. Without manifests there are, from "
                 f"the catalogue: {', '.join(catalogue.ENTRIES)}"
@@ -101,7 +106,21 @@ def problems(spec: Spec) -> list[Problem]:
                 if first != where:
                     found.append(f"{path!r} holds {one}, as {first} does; take it out of one")
             out += [Problem(where, text) for text in dict.fromkeys(found)]
+        if said.chart:
+            out += _of_chart(name, said.chart, spec.cluster.kubernetes)
     return out
+
+
+def _of_chart(name: str, said: ChartSpec, kubernetes: str) -> Iterator[Problem]:
+    """What helm says of a chart, and what is wrong with what it makes of it."""
+    path = f"addons.{name}.chart"
+    try:
+        text = charts.rendered(name, said, kubernetes, HERE)
+    except ChartError as error:
+        yield Problem(f"{path}.{error.key}" if error.key else path, str(error))
+        return
+    for words in dict.fromkeys(_wrong_text(text, said.file, from_chart=True)):
+        yield Problem(path, words)
 
 
 def taken(addons: Iterable[Addon], manifests: Mapping[str, str]) -> list[Problem]:
@@ -122,13 +141,20 @@ def taken(addons: Iterable[Addon], manifests: Mapping[str, str]) -> list[Problem
 def _unusable(path: str) -> Iterator[str]:
     """What is wrong with one file."""
     try:
-        documents = user_addons.documents(user_addons.content(HERE, path).decode())
+        text = user_addons.content(HERE, path).decode()
     except OSError as error:
         yield f"{path!r} cannot be read ({local_file.why(error)})"
         return
     except UnicodeDecodeError:
         yield f"{path!r} is not text in UTF-8"
         return
+    yield from _wrong_text(text, path)
+
+
+def _wrong_text(text: str, path: str, *, from_chart: bool = False) -> Iterator[str]:
+    """What is wrong with manifests of a file, or of a chart."""
+    try:
+        documents = user_addons.documents(text)
     except yaml.YAMLError as error:
         yield f"{path!r} is not YAML ({_line(error)})"
         return
@@ -139,7 +165,8 @@ def _unusable(path: str) -> Iterator[str]:
         yield f"{path!r} holds no object"
     seen: set[KubernetesObject] = set()
     for number, document in enumerate(documents, start=1):
-        yield from (f"{path!r}: document {number} {text}" for text in _wrong(document))
+        for words in _wrong(document, may_be_secret=from_chart):
+            yield f"{path!r}: document {number} {words}"
         if user_addons.is_named(document):
             one = user_addons.identity(document)
             if one in seen:
@@ -147,7 +174,8 @@ def _unusable(path: str) -> Iterator[str]:
             seen.add(one)
 
 
-def _wrong(document: object) -> Iterator[str]:
+def _wrong(document: object, *, may_be_secret: bool) -> Iterator[str]:
+    """`may_be_secret`: of a chart, where it follows from values that everybody may read."""
     if not isinstance(document, Mapping):
         yield "is not a mapping"
         return
@@ -158,7 +186,8 @@ def _wrong(document: object) -> Iterator[str]:
     for keys in (("apiVersion",), ("kind",), ("metadata", "name")):
         if not user_addons.text(document, *keys):
             yield f"has no {'.'.join(keys)}"
-    if kind == "Secret" and (document.get("data") or document.get("stringData")):
+    is_secret = kind == "Secret" and not may_be_secret
+    if is_secret and (document.get("data") or document.get("stringData")):
         yield (
             "is a Secret with its content, which would be in the repository for everybody to "
             "read; name it below secrets of the add-on (docs/operate/add-ons.md)"

@@ -17,8 +17,10 @@ import yaml
 
 from stacks.catalogue import registry as catalogue
 from stacks.catalogue.entry import Entry, Wanted
-from stacks.cluster import addon_secrets
+from stacks.cluster import addon_secrets, charts
+from stacks.cluster.charts import ChartError
 from stacks.config import engine_yaml, local_file
+from stacks.config.charts import ChartSpec
 from stacks.config.engine_yaml import NoYamlError
 from stacks.config.spec import AddonSpec, Spec
 from stacks.documents import yaml_text
@@ -58,7 +60,7 @@ class Addon:
     name: str
     files: tuple[tuple[str, str], ...]  # (path as the config has it, SHA-256), in their order
     objects: tuple[KubernetesObject, ...]  # Secrets of the config, then in the order of the files
-    # Of the catalogue: what its one file holds. A memory has the hash alone.
+    # Of the catalogue, or of a chart: what its one file holds. A memory has the hash alone.
     text: str = field(default="", compare=False, repr=False)
 
 
@@ -87,8 +89,27 @@ def read(wanted: Wanted, root: Path = HERE) -> tuple[Addon, ...]:
     """
     chosen = catalogue.chosen(wanted.spec)
     return tuple(
-        _made(name, chosen[name], wanted, said) if name in chosen else _of_files(name, said, root)
+        _made(name, chosen[name], wanted, said)
+        if name in chosen
+        else _of_chart(name, said, said.chart, wanted.spec.cluster.kubernetes, root)
+        if said.chart
+        else _of_files(name, said, root)
         for name, said in sorted(wanted.spec.addons.items())
+    )
+
+
+def _of_chart(name: str, said: AddonSpec, chart: ChartSpec, kubernetes: str, root: Path) -> Addon:
+    try:
+        text = charts.rendered(name, chart, kubernetes, root)
+        found = tuple(identity(one) for one in documents(text) if is_named(one))
+    except (ChartError, yaml.YAMLError, NoYamlError):
+        text, found = "", ()
+    total = hashlib.sha256(text.encode()).hexdigest() if text else ""
+    return Addon(
+        name=name,
+        files=((chart.file, total),),
+        objects=(*secrets(said), *found),
+        text=text,
     )
 
 

@@ -75,6 +75,12 @@ Folder = Annotated[str, AfterValidator(values.folder), _text("absolute path", va
 FilePath = Annotated[str, AfterValidator(values.path), _text("file", values.PATH)]
 HostKey = Annotated[str, AfterValidator(values.host_key), _text("OpenSSH public key")]
 LabelKey = Annotated[str, AfterValidator(values.label_key), _text("label key")]
+Sha256 = Annotated[str, AfterValidator(values.sha256), _text("SHA-256 in hex", values.SHA256)]
+ApiVersion = Annotated[
+    str,
+    AfterValidator(kubernetes_values.api_version),
+    _text("group/version", kubernetes_values.API_VERSION),
+]
 SecretKey = Annotated[
     str,
     AfterValidator(kubernetes_values.secret_key),

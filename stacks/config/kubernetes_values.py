@@ -12,6 +12,10 @@ from stacks.config import values
 from stacks.config.values import short
 
 SECRET_KEY = re.compile(r"(?!\.{1,2}$)[-._a-zA-Z0-9]{1,253}")
+API_VERSION = re.compile(
+    r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?v[0-9]{1,3}([a-z]+[0-9]{1,3})?"
+    r"(/[A-Z][A-Za-z0-9]{0,62})?"
+)
 FEATURE_GATE = re.compile(r"[A-Z][A-Za-z0-9]{1,62}")
 POD_SECURITY_VERSION = re.compile(r"latest|v1\.(0|[1-9][0-9]?)")
 QUANTITY = re.compile(r"[0-9]{1,15}(\.[0-9]{1,3})?(m|k|Ki|M|Mi|G|Gi|T|Ti)?")
@@ -42,6 +46,15 @@ def secret_key(text: str) -> str:
     if not SECRET_KEY.fullmatch(text):
         raise ValueError(
             f"{short(text)} is not a key of a Secret; use up to 253 letters, digits and - _ ."
+        )
+    return text
+
+
+def api_version(text: str) -> str:
+    """Group and version of objects, with a kind behind it or without."""
+    if not API_VERSION.fullmatch(text):
+        raise ValueError(
+            f"{short(text)} is not a version of an API; write it as 'monitoring.coreos.com/v1'"
         )
     return text
 

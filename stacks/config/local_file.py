@@ -14,6 +14,7 @@ from pathlib import Path
 MIB = 1 << 20
 CONFIG_MOST = 16 * MIB  # a stack file, or a stack's memory: ten thousand nodes take two
 MANIFEST_MOST = 32 * MIB
+CHART_MOST = 32 * MIB
 KEY_MOST = 1 * MIB
 _READ_AT_ONCE = 1 * MIB
 

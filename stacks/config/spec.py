@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from stacks.config.addon_secrets import AddonSecretSpec
+from stacks.config.charts import ChartSpec
 from stacks.config.cluster import ClusterSpec
 from stacks.config.control_plane import ControlPlaneSpec
 from stacks.config.etcd import EtcdSpec
@@ -45,6 +46,9 @@ class AddonSpec(Section):
         (),
         description="files of Kubernetes objects in YAML, relative to the project's folder; none "
         "for an add-on of the catalogue (docs/operate/add-ons.md)",
+    )
+    chart: ChartSpec | None = Field(
+        None, description="a Helm chart in place of manifests", exclude_if=is_unsaid
     )
     secrets: dict[DnsName, AddonSecretSpec] = Field(
         default_factory=dict,

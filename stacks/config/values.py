@@ -21,6 +21,7 @@ VERSION = re.compile(r"(0|[1-9][0-9]{0,3})(\.(0|[1-9][0-9]{0,3})){2}")
 INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")
 USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 PATH = re.compile(r"[A-Za-z0-9_.~/@+-][A-Za-z0-9_.~/@+ -]{0,254}")
+SHA256 = re.compile(r"[0-9a-f]{64}")
 FOLDER = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9_.-]{0,62}){2,8}")
 ALLOW_ID = re.compile(r"[a-z-]{1,40}(/(\*|[A-Za-z0-9.+-]{1,200}))?")
 FLAG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -209,6 +210,13 @@ def path(text: str) -> str:
         raise ValueError(
             f"{short(text)} is not a plain path; use letters, digits and _ . ~ / @ + -"
         )
+    return text
+
+
+def sha256(text: str) -> str:
+    """The sum of a file, as sha256sum prints it."""
+    if not SHA256.fullmatch(text):
+        raise ValueError(f"{short(text)} is not the sum of a file; sha256sum FILE prints it")
     return text
 
 

@@ -25,7 +25,11 @@ def changed(then: Plan, plan: Plan, *, again: Collection[str]) -> list[tuple[str
         old = was.get(addon.name)
         words = [f"is made: {_some(addon.objects)}"]
         if old:
-            words = [*_difference(old, addon, wanted), *_secrets(then, plan, old, addon)]
+            chart = plan.spec.addons[addon.name].chart
+            words = [
+                *_difference(old, addon, wanted, is_chart=chart is not None),
+                *_secrets(then, plan, old, addon),
+            ]
         if words:
             out.append((addon.name, "; ".join(words)))
         elif addon.name in again:
@@ -35,7 +39,9 @@ def changed(then: Plan, plan: Plan, *, again: Collection[str]) -> list[tuple[str
     return out
 
 
-def _difference(old: Addon, addon: Addon, wanted: set[KubernetesObject]) -> list[str]:
+def _difference(
+    old: Addon, addon: Addon, wanted: set[KubernetesObject], *, is_chart: bool
+) -> list[str]:
     if old == addon:
         return []
     new = [one for one in addon.objects if one not in old.objects]
@@ -43,7 +49,9 @@ def _difference(old: Addon, addon: Addon, wanted: set[KubernetesObject]) -> list
     words = []
     contents = dict(old.files)
     other = [path for path, total in addon.files if contents.get(path) != total]
-    if other:
+    if other and is_chart:
+        words.append(f"is applied as helm renders {other[0]} now")
+    elif other:
         words.append(f"is applied from {', '.join(other)}, which changed")
     if new:
         words.append(f"new: {_some(new)}")
@@ -52,8 +60,8 @@ def _difference(old: Addon, addon: Addon, wanted: set[KubernetesObject]) -> list
 
 def _secrets(then: Plan, plan: Plan, old: Addon, addon: Addon) -> Iterator[str]:
     """Those of both that are other ones, where something may be known of the old."""
-    was, said = then.spec.addons.get(addon.name), plan.spec.addons[addon.name]
-    if was is None:
+    was, said = (of.spec.addons.get(addon.name) for of in (then, plan))
+    if was is None or said is None:
         return
     other = addon_secrets.changed(then.outside, plan.outside, was, said)
     there = [one for one in addon.objects if one in user_addons.secrets(said)]

@@ -86,6 +86,7 @@ class Step:
     is_patient: bool = False  # the machine may be on its way back from a reboot
     text: Said = ""  # of a program's stdin; path of a file
     content: str = ""  # of a file that is not on this computer, whose path is a name then
+    is_big: bool = False  # that content: too much to be in the state
     target: str = ""  # name of a file on the machine; the program's command line
 
     def then(self, *names: str) -> Step:

@@ -8,6 +8,7 @@ from functools import partial
 
 from stacks.cluster import addon_secrets
 from stacks.cluster.user_addons import Addon
+from stacks.config.spec import AddonSpec
 from stacks.order.control_plane import prepared
 from stacks.order.scene import Scene, attempted, hashed
 from stacks.order.step import From, Said, Source, Step, ca
@@ -172,20 +173,12 @@ def user_addons(scene: Scene) -> Iterator[Step]:
     last: tuple[str, ...] = ()
     for addon in scene.plan.addons:
         name, values = scene.own(f"addon-{addon.name}"), manifests.manifests(scene.plan, addon)
-        secrets = addon_secrets.values(scene.plan.spec.addons[addon.name])
+        secrets = addon_secrets.values(_said(scene, addon))
         known = (*values.values(), *_marks(scene, addon, secrets))
+        wanted = hashed((scripts.script_sum("manifests"), *known))
         files = [
-            Step(
-                name=f"{name}-file-{number + 1}",
-                kind="file",
-                node=scene.master,
-                after=waits,
-                text=path,
-                content=addon.text,
-                target=manifests.shipped(addon, number),
-                parts=(hashed((scripts.script_sum("manifests"), *known)),),
-            )
-            for number, (path, _) in enumerate(addon.files)
+            replace(file, node=scene.master, after=waits, parts=(wanted,))
+            for file in _files(scene, addon, values.get("LIST", ""))
         ]
         yield from files
         step = Step(
@@ -202,11 +195,39 @@ def user_addons(scene: Scene) -> Iterator[Step]:
         last = (name,)
 
 
+def _files(scene: Scene, addon: Addon, listed: str) -> Iterator[Step]:
+    """What is brought to the master; `listed`: name and sum of a file with its objects' names."""
+    name = scene.own(f"addon-{addon.name}")
+    for number, (path, _) in enumerate(addon.files):
+        yield Step(
+            name=f"{name}-file-{number + 1}",
+            kind="file",
+            text=path,
+            content=addon.text,
+            is_big=_said(scene, addon).chart is not None,
+            target=manifests.shipped(addon, number),
+        )
+    if listed and addon.files:
+        yield Step(
+            name=f"{name}-list",
+            kind="file",
+            text=f"objects of {addon.name}",
+            content=manifests.objects(addon),
+            is_big=True,
+            target=listed.partition(" ")[0],
+        )
+
+
+def _said(scene: Scene, addon: Addon) -> AddonSpec:
+    """What the config says of it; of a memory it may be nothing."""
+    return scene.plan.spec.addons.get(addon.name, AddonSpec())
+
+
 def _secrets(scene: Scene, addon: Addon, names: tuple[str, ...]) -> dict[str, Said]:
     """The Secrets that it brings, with their values; nothing where there are none."""
     if not names:
         return {}
-    said = scene.plan.spec.addons[addon.name]
+    said = _said(scene, addon)
 
     def make(*texts: str) -> str:
         return addon_secrets.manifest(said, dict(zip(names, texts, strict=True)))

@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
+import hashlib
+import shlex
+
 from stacks.cluster import addon_secrets
 from stacks.cluster.plan import Plan
 from stacks.cluster.user_addons import Addon
+from stacks.config.spec import AddonSpec
+from stacks.phases.scripts import STDIN_LIMIT
+
+_OTHER_VALUES = 500  # bytes, as of any command: names of values, of cluster and node, sums
 
 
 def manifests(plan: Plan, addon: Addon) -> dict[str, str]:
-    """Values of the manifests phase: which files, and which objects are in them."""
+    """Values of the manifests phase: which files, and which objects are in them.
+
+    A list of objects that does not fit into a command is a file, too.
+    """
     lines = [
         f"{shipped(addon, number)} {total} {path}"
         for number, (path, total) in enumerate(addon.files)
     ]
+    values = {
+        "NAME": addon.name,
+        "FILES": "\n".join(lines),
+        "OBJECTS": objects(addon),
+        "GENERATION": str(plan.spec.converge.generation),
+    }
+    size = sum(len(f"{name}={shlex.quote(text)}\n".encode()) for name, text in values.items())
+    if size + _OTHER_VALUES <= STDIN_LIMIT:
+        return values
+    total = hashlib.sha256(values["OBJECTS"].encode()).hexdigest()
+    return {**values, "OBJECTS": "", "LIST": f"addon.{addon.name}.{total[:12]}.objects {total}"}
+
+
+def objects(addon: Addon) -> str:
+    """Lines "kind namespace name ..." of what is in it, in its order."""
     groups: dict[tuple[str, str], list[str]] = {}
     for one in addon.objects:
         groups.setdefault((one.kind, one.namespace), []).append(one.name)
-    return {
-        "NAME": addon.name,
-        "FILES": "\n".join(lines),
-        "OBJECTS": "\n".join(" ".join([*where, *found]) for where, found in groups.items()),
-        "GENERATION": str(plan.spec.converge.generation),
-    }
+    return "\n".join(" ".join([*where, *found]) for where, found in groups.items())
 
 
 def outline(plan: Plan, addon: Addon) -> str:
     """The Secrets that it brings, each value by its name; empty: none."""
-    said = plan.spec.addons[addon.name]
+    said = plan.spec.addons.get(addon.name, AddonSpec())
     names = {name: name for name in addon_secrets.values(said)}
     return addon_secrets.manifest(said, names) if names else ""
 

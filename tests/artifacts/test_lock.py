@@ -10,7 +10,7 @@ import yaml
 
 from artifacts import sources
 from artifacts.download import Upstream
-from artifacts.lock import ARCHITECTURES, HERE, TESTS, Image, LockError, read
+from artifacts.lock import ARCHITECTURES, HERE, TESTS, TOOLS, Image, LockError, read
 from stacks.networks import calico
 from stacks.networks import registry as networks
 
@@ -19,7 +19,7 @@ NETWORKS = [
     for name, network in networks.NETWORKS.items()
     if network.IMAGES and name != "flannel"
 ]
-MORE = [*NETWORKS, TESTS]  # what is in no bundle unless it is asked for
+MORE = [*NETWORKS, TESTS, TOOLS]  # what is in no bundle unless it is asked for
 SETS = sorted(yaml.safe_load((HERE / "lock.yaml").read_text())["sets"])
 
 
@@ -43,6 +43,7 @@ def test_every_template_is_filled_in(kubernetes: str, arch: str) -> None:
     assert all(url.startswith("https://") for url in urls)
     assert {file.name for file in lock.files} == {
         "kubelet", "kubeadm", "kubectl", "etcd", "containerd", "runc", "cni-plugins", "kubernetes-tests",
+        "helm",
     }  # fmt: skip
 
 

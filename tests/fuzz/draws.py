@@ -292,6 +292,7 @@ def _webhook(dice: Dice, by_type: Draw) -> object:
 
 # Where the type alone says too little for a value that is often accepted.
 _BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
+    ("AddonSpec", "chart"): draws_of_addons.chart,
     ("AddonSpec", "manifests"): draws_of_addons.manifests,
     ("AuditSpec", "policy"): _policy,
     ("ControlPlaneSpec", "admission_plugins"): _plugins,

@@ -16,6 +16,11 @@ def manifests(dice: Dice, _: Draw) -> object:
     return list(listed[first : first + dice.between(1, 2)])
 
 
+def chart(_dice: Dice, _: Draw) -> object:
+    """None: each would be rendered by helm, twice. tests/unit/cluster/test_charts.py has some."""
+    return None
+
+
 def addons(dice: Dice, by_type: Draw) -> object:
     """Of the catalogue, too: names that mean something, with settings that are theirs."""
     drawn = by_type(dice)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from stacks.cluster import charts
 from stacks.cluster.resolve import plan
 from stacks.load import load
 from stacks.phases.scripts import STDIN_LIMIT
@@ -15,6 +16,7 @@ from stacks.phases.system_addons import GUARDS
 from tests.plan.graph import Graph
 from tests.plan.recording import Engine, RunError
 from tests.plan.settled import Stacks
+from tests.unit.charts import SETTINGS, packed
 from tests.unit.configs import lab
 
 GATE = ["! dev-acceptance-attempt", "~ dev-nodes", "~ dev-gate"]
@@ -113,6 +115,35 @@ def test_what_the_catalogue_makes_travels_as_a_file_too(tmp_path: Path) -> None:
     assert engine.up(chosen).changes == []
     gone = sorted(str(change) for change in engine.up(lab()).changes)
     assert gone == sorted([*again("metrics-server", mark="-"), *GATE])
+
+
+def test_a_chart_travels_as_a_file_and_the_state_has_its_hash_alone(tmp_path: Path) -> None:
+    (tmp_path / ".local/bin").mkdir(parents=True)
+    (tmp_path / ".local/bin/helm").symlink_to(charts.PROGRAM.resolve())
+    many = "".join(
+        f"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {'n' * 100}-{n}}}\n"
+        for n in range(200)
+    )
+    said = packed(tmp_path / "x.tgz", {"x": many, "settings": SETTINGS})
+    chosen = lab({"addons": {"web": {"chart": said}}})
+    engine = Stacks(tmp_path).new(chosen)
+    engine.up(lab())
+    run = engine.up(chosen)
+    found = sorted(str(change) for change in run.changes)
+    assert found == sorted([*again("web", mark="+"), "+ dev-addon-web-list", *GATE])
+    copied, listed = (run.named(f"dev-addon-web-{what}") for what in ("file-1", "list"))
+    assert "nnnn" not in str(copied.inputs) + str(listed.inputs)
+    stdin = run.named("dev-addon-web").text("stdin")
+    assert len(stdin) < STDIN_LIMIT
+    for name in (copied, listed):
+        assert name.text("remotePath").rpartition("/")[2] in stdin
+        file = tmp_path / ".local/contents" / name.text("remotePath").rpartition("/")[2]
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert hashlib.sha256(file.read_bytes()).hexdigest() in stdin
+    assert engine.up(chosen).changes == []
+    edited = lab({"addons": {"web": {"chart": {**said, "values": {"colour": "blue"}}}}})
+    again_listed = [*again("web"), "! dev-addon-web-list", *GATE]
+    assert sorted(str(change) for change in engine.up(edited).changes) == sorted(again_listed)
 
 
 def test_a_changed_file_is_copied_and_its_add_on_applied(born: Engine) -> None:

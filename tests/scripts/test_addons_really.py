@@ -16,7 +16,8 @@ from stacks.cluster.user_addons import Addon
 from stacks.config.spec import AddonSpec
 from tests.scripts.real_api import RealApi
 from tests.scripts.shell import Shell
-from tests.scripts.test_manifests import ACCOUNT, SPACE, addon_of, apply, sweep
+from tests.scripts.test_manifests import ACCOUNT, SPACE, addon_of, apply, config_map, sweep
+from tests.unit.charts import WIDGETS
 
 ROLE = (
     "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
@@ -118,6 +119,40 @@ def test_a_secret_that_says_for_whom_gets_a_password_once_and_no_other_secret_do
     apply(master, addon)
     assert _data(api, f"{path}/access") == made
     assert differing(master, "---\n".join([SPACE, marked])) == []
+
+
+def test_an_object_in_no_namespace_may_say_one(master: Shell, api: RealApi) -> None:
+    """As it is put into what helm makes of a chart, of a kind that nobody knows before."""
+    kind = (
+        WIDGETS.replace("scope: Namespaced", "scope: Cluster")
+        .replace("widget", "gadget")
+        .replace("Widget", "Gadget")
+    )
+    gadget = "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {namespace: default, name: a}\nspec: {b: c}\n"
+    for _ in "12":
+        apply(master, addon_of(master, "toys", [kind, gadget]), limit_s=60)
+        assert differing(master, gadget) == []
+    path = "/apis/example.com/v1/gadgets/a"
+    assert api.ask("boss", "GET", path).taken
+    apply(master, addon_of(master, "toys", [kind]))
+    sweep(master, "toys")
+    assert api.ask("boss", "GET", path).status == 404
+
+
+def test_names_of_many_objects_are_read_from_a_file(master: Shell, api: RealApi) -> None:
+    addon = addon_of(master, "toys", [config_map(f"{'n' * 100}-{number}") for number in range(90)])
+    apply(master, addon)
+    listed = api.ask(
+        "boss", "GET", "/api/v1/namespaces/kube-system/configmaps/kube-ha-addon-toys"
+    ).body["data"]
+    assert isinstance(listed, dict)
+    assert len(listed["objects"].splitlines()) == 90
+    (copy,) = (master.folder / "copies").glob("addon.toys.*.objects")
+    copy.write_text("ConfigMap default another")
+    assert "is not the list of objects of this plan" in apply(master, addon, fails=True)
+    apply(master, addon_of(master, "toys", [SPACE]))
+    assert not [*(master.folder / "copies").glob("addon.toys.*.objects")]
+    sweep(master, "toys")
 
 
 def bringing(shell: Shell, *manifests: str, **data: str) -> Addon:

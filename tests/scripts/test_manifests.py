@@ -60,6 +60,9 @@ def addon_of(
     for number, name in enumerate(paths):
         copy = shell.folder / "copies" / manifests.shipped(addon, number)
         copy.write_bytes(Path(name).read_bytes())
+    if "LIST" in values(addon):
+        listed = values(addon)["LIST"].partition(" ")[0]
+        (shell.folder / "copies" / listed).write_text(manifests.objects(addon))
     return addon
 
 

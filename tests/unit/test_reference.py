@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 
 from stacks import reference
 from stacks.config import schema
+from stacks.config.charts import ChartSpec
 from stacks.load import load
 from tests.unit.config.test_stack_files import FILES
 from tests.unit.configs import adopted, lab
@@ -82,8 +83,9 @@ def test_mappings_take_no_keys_but_those_that_are_described() -> None:
         for entry in objects(made["$defs"])
         if entry.get("additionalProperties") is not False and "propertyNames" not in entry
     ]
-    # The user's audit policy is Kubernetes' own: its form is checked by the program.
-    assert open_ones == [{"additionalProperties": True, "type": "object"}]
+    # The user's audit policy is Kubernetes' own: its form is checked by the program. Values of a chart are the chart's.
+    values = {"type": "object", "description": ChartSpec.model_fields["values"].description}
+    assert open_ones == [{"additionalProperties": True, "type": "object"}, values]
 
 
 VALIDATOR = Draft202012Validator(schema.stack_schema())

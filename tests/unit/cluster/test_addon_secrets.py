@@ -89,7 +89,7 @@ def test_each_is_made_in_each_namespace_with_its_values() -> None:
     assert opened == {"key": "the token", "more": "the other"}
 
 
-def words(before: Plan, after: Plan) -> tuple[tuple[str, ...], dict[str, str]]:
+def remembered_words(before: Plan, after: Plan) -> tuple[tuple[str, ...], dict[str, str]]:
     known = memory.read(json.loads(json.dumps(memory.of(before))))
     said = report.report(known, after, transition.check(known, after))
     assert not [one for one in said.headline.disruption if one.notices]
@@ -108,7 +108,7 @@ def words(before: Plan, after: Plan) -> tuple[tuple[str, ...], dict[str, str]]:
 )  # fmt: skip
 def test_what_an_edit_does_to_them_is_told(after: dict[str, object], values: dict[str, str], edits: tuple[str, ...], told: str) -> None:  # fmt: skip
     before = planned({"pull": PULL, "key": KEY}, registry="r", token="t", other="x")
-    assert words(before, planned(after, **values)) == (edits, {"team": told})
+    assert remembered_words(before, planned(after, **values)) == (edits, {"team": told})
 
 
 def test_a_type_that_changes_is_refused() -> None:
