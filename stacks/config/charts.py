@@ -8,7 +8,6 @@ from pydantic import Field, JsonValue, WithJsonSchema
 
 from stacks.config.fields import ApiVersion, DnsLabel, FilePath, Section, Sha256
 
-
 # Whatever the chart asks for: an editor cannot know.
 _Values = Annotated[dict[str, JsonValue], WithJsonSchema({"type": "object"})]
 

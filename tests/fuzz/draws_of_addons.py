@@ -17,8 +17,22 @@ def manifests(dice: Dice, _: Draw) -> object:
 
 
 def chart(_dice: Dice, _: Draw) -> object:
-    """None: each would be rendered by helm, twice. tests/unit/cluster/test_charts.py has some."""
+    """None, where manifests may be drawn beside it."""
     return None
+
+
+def _chart(dice: Dice) -> dict[str, object]:
+    """Of a file that is not there: helm would take its time. tests/unit/cluster/test_charts.py has some that are."""
+    said: dict[str, object] = {
+        "namespace": dice.one_of(("shop", "bank")),
+        "createNamespace": dice.chance(50),
+        "values": {"a": [1, {"b": None}], "c.d": dice.one_of(("x", True, 1.5))},
+        "valuesFiles": ["tests/fuzz/none.yaml"],
+        "apiVersions": ["monitoring.coreos.com/v1", "v1beta1"][: dice.between(1, 2)],
+        "hooks": dice.one_of(("refuse", "skip")),
+    }
+    kept = {key: value for key, value in said.items() if dice.chance(50)}
+    return {"file": "charts/none.tgz", "sha256": f"{dice.below(10)}" * 64, **kept}
 
 
 def addons(dice: Dice, by_type: Draw) -> object:
@@ -53,6 +67,8 @@ def addons(dice: Dice, by_type: Draw) -> object:
         }
     if dice.chance(30):
         drawn["logs"] = _logs(dice)
+    if dice.chance(10):
+        drawn["of-a-chart"] = {"chart": _chart(dice)}
     if dice.chance(10):
         drawn["registries"] = {"secrets": {"pull": _login(dice)}}
     if dice.chance(30):

@@ -84,7 +84,8 @@ def _written_otherwise(raw: Raw, made: Plan) -> None:
     # The plan keeps the config as it was written, and warnings name its lines.
     assert replace(planned(other), spec=made.spec, warnings=made.warnings) == made
     dumped = made.spec.model_dump(mode="json", by_alias=True)
-    secrets = {key: raw[key] for key in translation.SECRETS if key in raw}  # no part of the plan
+    hidden = (*translation.SECRETS, translation.ADDON_SECRETS)  # no part of the plan
+    secrets = {key: raw[key] for key in hidden if key in raw}
     assert load.load({**dumped, **secrets}, read_keys=False) == made.spec
 
 
