@@ -104,6 +104,8 @@ def also(plan: Plan) -> tuple[str, ...]:
         for name in ("etcd", "containerd")
         if getattr(own, name) != getattr(usual, name)
     }
+    if any(said.chart for said in plan.spec.addons.values()):
+        of.add("tools=helm")  # of who plans, where no network is
     return tuple(sorted(of))
 
 

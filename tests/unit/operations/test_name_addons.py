@@ -73,6 +73,11 @@ def test_a_config_with_problems_tells_them(file: Path) -> None:
         ("    kubernetes: 1.36.3", "    kubernetes: 1.36.1", ("kubernetes=1.36.1",)),
         ("    kubernetes: 1.36.3", "    kubernetes: 1.36.3\n    etcd: 3.6.15", ("etcd=3.6.15",)),
         ("config:\n", "config:\n  kube-ha:network: {plugin: cilium}\n", ("network=cilium",)),
+        (
+            "config:\n",
+            f"config:\n  kube-ha:addons: {{web: {{chart: {{file: a.tgz, sha256: '{'0' * 64}'}}}}}}\n",
+            ("tools=helm",),
+        ),
     ],
 )
 def test_a_bundle_needs_what_differs_from_every_bundle(
