@@ -207,9 +207,9 @@ def _files(scene: Scene, addon: Addon, listed: str) -> Iterator[Step]:
             is_big=_said(scene, addon).chart is not None,
             target=manifests.shipped(addon, number),
         )
-    if listed and addon.files:
+    if listed:
         yield Step(
-            name=f"{name}-list",
+            name=f"{name}-file-{len(addon.files) + 1}",
             kind="file",
             text=f"objects of {addon.name}",
             content=manifests.objects(addon),

@@ -7,12 +7,14 @@ import shutil
 
 import pytest
 
+from stacks.cluster import charts
 from tests.plan import told_files
 from tests.plan.settled import Stacks
 from tests.plan.told import Told
 from tests.plan.told_lives import UPDATES, life
 from tests.plan.told_pairs import Pair, told, updated
 from tests.plan.told_shrunk import shrunk
+from tests.unit.charts import SETTINGS, packed
 from tests.unit.configs import (
     GONE,
     adopted,
@@ -184,6 +186,39 @@ def test_what_an_edit_does_to_secrets_of_add_ons_is_told(stacks: Stacks, name: s
         {**alone, "addons": {"x": {"secrets": {"own": SECRET}}}, "addonSecrets": VALUES, **start}
     )
     changed = told(stacks, Pair(name, before, edited(before, edit)))
+    assert changed.run.changes
+    assert changed.findings() == []
+
+
+MANY = "".join(
+    f"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {'n' * 100}-{n}}}\n"
+    for n in range(100)
+)
+CHART_EDITS: dict[str, dict[str, object]] = {
+    "another value": {"addons.x.chart.values": {"colour": "blue"}},
+    "another version of Kubernetes": {"cluster.kubernetes": "1.36.3"},
+    "manifests in its place": {"addons.x": {"manifests": ["tests/fuzz/gadgets.yaml"]}},
+    "Secrets beside it": {"addons.x.secrets": {"own": SECRET}},
+    "none any more": {"addons": GONE},
+}
+
+
+@pytest.mark.parametrize(
+    "templates", [{"a": SETTINGS}, {"a": SETTINGS, "b": MANY}], ids=["few", "many"]
+)
+@pytest.mark.parametrize("name", CHART_EDITS)
+def test_what_an_edit_does_to_a_chart_is_told(
+    stacks: Stacks, name: str, templates: dict[str, str]
+) -> None:
+    told_files.lay(stacks.folder)
+    helm = stacks.folder / charts.PROGRAM
+    helm.parent.mkdir(exist_ok=True)
+    if not helm.exists():
+        helm.symlink_to(charts.PROGRAM.resolve())
+    chart = packed(stacks.folder / "charts/x.tgz", templates)
+    alone = {"pools.worker": GONE, "pools.master.count": 1, "cluster.kubernetes": "1.36.1"}
+    before = lab({**alone, "addons": {"x": {"chart": chart}}, "addonSecrets": VALUES})
+    changed = told(stacks, Pair(name, before, edited(before, CHART_EDITS[name])))
     assert changed.run.changes
     assert changed.findings() == []
 

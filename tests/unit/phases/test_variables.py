@@ -81,6 +81,10 @@ _VIP = {
     "pools.edge": {"roles": ["loadbalancer"], "count": 2},
 }
 _SECRET = {"namespaces": ["default"], "data": {"key": "token"}}
+_EVERYWHERE = {
+    **_SECRET,
+    "namespaces": [f"{'n' * 60}{number}" for number in range(150)],
+}  # more than fit
 _BRINGING = {
     "addons": {"team": {"secrets": {"own": _SECRET}}},
     "addonSecrets": {"token": {"secure": "v1:x"}},
@@ -98,6 +102,7 @@ MORE = (
     (None, adopted({"frontDoors.vip": {"address": "192.0.2.5"}, "addons": {"prometheus": {}}})),
     (None, adopted({"addons": {"logs": {}}})),
     (None, adopted(_BRINGING)),
+    (None, adopted({**_BRINGING, "addons": {"team": {"secrets": {"own": _EVERYWHERE}}}})),
     (None, gcp({"pools.worker.spot": True})),
     (None, aws({"pools.worker.spot": True})),
     (_STORED, edited(_STORED, {"etcd.quotaBackendGib": 4})),
