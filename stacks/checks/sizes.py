@@ -176,8 +176,8 @@ def _of_addons(plan: Plan) -> Iterator[Problem]:
         size = OTHER_VALUES + sum(_sizes(manifests.manifests(plan, addon)).values())
         if size > STDIN_LIMIT:
             text = (
-                f"the list of its {len(addon.objects)} objects and files takes {size} bytes, "
-                f"{STDIN_LIMIT} fit; make two add-ons of it"
+                f"the list of its {len(addon.files)} files takes {size} bytes, {STDIN_LIMIT} fit; "
+                "write several documents into one file, or make two add-ons of it"
             )
             yield Problem(f"addons.{addon.name}", text)
 

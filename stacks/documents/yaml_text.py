@@ -14,6 +14,7 @@ from yaml.emitter import ScalarAnalysis
 # Kubernetes reads YAML with a Go parser that takes more words for numbers and booleans than
 # PyYAML does (1e3, 0o17, y, N): whatever is not plainly a word is quoted.
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./()-]*(?: [A-Za-z0-9_./()-]+)*")
+_WIDTH = 10_000  # characters of a line, which is never reached
 _SHORT = 40  # characters, of a key or a word
 _NOT_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
@@ -33,6 +34,18 @@ class _Dumper(yaml.SafeDumper):
         if scalar not in self._analyses:
             self._analyses[scalar] = super().analyze_scalar(scalar)
         return self._analyses[scalar]
+
+    def write_plain(self, text: str, split: bool = True) -> None:  # noqa: FBT001,FBT002 - PyYAML's signature
+        """At once and not by character: no line is folded, and no plain text has a break."""
+        if not text.isascii() or not text.isprintable() or self.column + len(text) >= _WIDTH:
+            super().write_plain(text, split)
+            return
+        if self.root_context:
+            self.open_ended = True
+        written = text if self.whitespace or not text else f" {text}"
+        self.column += len(written)
+        self.whitespace = self.indention = False
+        self.stream.write(written)
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: FBT001,FBT002 - PyYAML's signature
         return super().increase_indent(flow, indentless)
@@ -62,7 +75,7 @@ def documents(*values: Mapping[str, object]) -> str:
 def written(values: str) -> str:
     """The same, of a JSON list of documents."""
     return yaml.dump_all(
-        json.loads(values), Dumper=_Dumper, sort_keys=False, width=10_000, allow_unicode=False
+        json.loads(values), Dumper=_Dumper, sort_keys=False, width=_WIDTH, allow_unicode=False
     )
 
 
@@ -78,7 +91,7 @@ def _written_flow(value: str) -> str:
         Dumper=_Dumper,
         sort_keys=False,
         default_flow_style=True,
-        width=10_000,
+        width=_WIDTH,
         allow_unicode=False,
     )
     return text.rstrip("\n")

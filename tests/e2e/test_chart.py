@@ -50,7 +50,7 @@ WIDGET = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: one}\nspec:
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
-    with Stack("chart", config.lab(NAME, "10.93.134.0/24", masters=1, workers=1)) as stack:
+    with Stack("chart", config.lab(NAME, "10.93.136.0/24", masters=1, workers=1)) as stack:
         _set(stack, FIRST)
         stack.edit("addons.web", {"chart": _chart(stack, "1.0.0"), "secrets": _secret()})
         yield stack

@@ -16,7 +16,7 @@ from stacks.edits import memory, transition
 from stacks.edits.memory import Memory
 from stacks.explain import changes, report, terminal
 from stacks.load import load
-from stacks.phases import system_addons
+from stacks.phases import manifests, system_addons
 from tests.unit.configs import lab
 
 ROOT = Path(__file__).parents[3]
@@ -127,15 +127,30 @@ def test_an_object_of_the_product_is_not_taken_over(tmp_path: Path) -> None:
     ]
 
 
-def test_more_objects_than_one_command_can_name_are_two_add_ons(tmp_path: Path) -> None:
-    many = [
+def config_maps(count: int) -> list[str]:
+    return [
         f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {'x' * 40}-{number}}}\n"
-        for number in range(200)
+        for number in range(count)
     ]
-    ((path, text),) = told(big=[written(tmp_path, *many)])
+
+
+def test_more_files_than_one_command_can_name_are_two_add_ons(tmp_path: Path) -> None:
+    files = [
+        written(tmp_path, one, name=f"{number}.yaml") for number, one in enumerate(config_maps(100))
+    ]
+    ((path, text),) = told(big=files)
     assert path == "addons.big"
-    assert "the list of its 200 objects and files takes" in text
+    assert "the list of its 100 files takes" in text
     assert "make two add-ons of it" in text
+
+
+def test_more_objects_than_one_command_can_name_are_a_file(tmp_path: Path) -> None:
+    made = planned(big=[written(tmp_path, *config_maps(200))])
+    values = manifests.manifests(made, made.addons[0])
+    assert values["OBJECTS"] == ""
+    assert values["LIST"].startswith("addon.big.")
+    few = planned(small=[written(tmp_path, *config_maps(3))])
+    assert "LIST" not in manifests.manifests(few, few.addons[0])
 
 
 def test_objects_are_known_by_group_kind_namespace_and_name(tmp_path: Path) -> None:
