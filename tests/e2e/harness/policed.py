@@ -90,6 +90,34 @@ def dial_on(stack: Stack, node: str, target: str) -> None:
     wait_for("both dial", silent, limit_s=60)
 
 
+def begin(stack: Stack) -> None:
+    """Servers, friends and strangers on every worker; friends alone pass; from worker-1 both dial from now on."""
+    deploy(stack)
+    deny_all(stack)
+    allow_friends(stack)
+    assert_hold(stack)
+    dial_on(stack, "worker-1", SERVICE)
+
+
+def assert_hold(stack: Stack) -> None:
+    """From every worker friends pass everywhere, and strangers nowhere."""
+    nodes = sorted(pods(stack, "server"))
+    wait_for(
+        "strangers do not pass", lambda: none_passes(answers(stack, "stranger", nodes)), limit_s=60
+    )
+    wait_for("friends pass", lambda: all_pass(answers(stack, "friend", nodes)), limit_s=60)
+
+
+def assert_held(stack: Stack) -> None:
+    """All the while no stranger was let in, and of a friend's connections at most one of a hundred failed."""
+    passed, failed = dialled(stack, "friend")
+    stack.measured(
+        f"all the while: {passed} of {passed + failed} new connections of a friend to a Service"
+    )
+    assert dialled(stack, "stranger")[0] == 0, "a stranger was let in"
+    assert failed * 100 <= passed, f"{failed} of a friend's connections failed, {passed} did not"
+
+
 def deny_all(stack: Stack) -> None:
     _apply(stack, _DENY)
 
