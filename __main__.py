@@ -43,4 +43,6 @@ except pulumi.RunError as error:
     refuse(str(error))
 if made.args.api_address is not None:
     pulumi.export(API_ADDRESS, made.args.api_address)
+if made.ingress_address is not None:
+    pulumi.export("ingressAddress", made.ingress_address)
 outputs.export(made.cluster, made.args, wanted.last)

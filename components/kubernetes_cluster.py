@@ -90,6 +90,7 @@ class Built:
 
     cluster: Cluster
     args: ClusterArgs
+    ingress_address: Input[str] | None  # of a cloud's load balancer for what runs in the cluster
 
 
 def prepared(
@@ -176,7 +177,7 @@ def built(cluster: Prepared, secrets: Given, opts: ResourceOptions | None = None
     if not plan.local:
         ground = [made] if isinstance(made, Resource) else []
         Protection(name, [whole, args.pki, *ground], opts)
-    return Built(cluster=whole, args=args)
+    return Built(cluster=whole, args=args, ingress_address=made.ingress_address)
 
 
 class KubernetesCluster(ComponentResource):

@@ -22,6 +22,10 @@ class Machines(Protocol):
     def api_address(self) -> Input[str] | None:
         """Address or name of the load balancer before the masters; None: the provider has none."""
 
+    @property
+    def ingress_address(self) -> Input[str] | None:
+        """The same of the load balancer for what runs in the cluster."""
+
     def api_door(self) -> ApiDoor | None:
         """Where the API's name leads, once every machine is registered; None: no record is made."""
 

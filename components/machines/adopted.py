@@ -27,6 +27,10 @@ class Adopted:
     def api_address(self) -> None:
         """No load balancer is made."""
 
+    @property
+    def ingress_address(self) -> None:
+        """None is made either."""
+
     def api_door(self) -> None:
         """No record is made."""
 

@@ -53,6 +53,7 @@ class Cloud(ComponentResource):
         if cloud_machines.of_plan(plan).access != "public":
             self._through = self._keys.jump(plan, self._value(self._found.bastion))
         self.api_address: Input[str] | None = self._value(self._found.balancer)
+        self.ingress_address: Input[str] | None = self._value(self._found.ingress)
         self.register_outputs({})
 
     def api_door(self) -> ApiDoor | None:

@@ -51,6 +51,10 @@ class Lab(ComponentResource):
     def api_address(self) -> None:
         """No load balancer is made."""
 
+    @property
+    def ingress_address(self) -> None:
+        """None is made either."""
+
     def api_door(self) -> None:
         """No record is made."""
 

@@ -257,7 +257,11 @@ def _sources(spec: Spec) -> Iterator[Problem]:
         "sshFrom": cloud.ssh_from,
         "apiFrom": cloud.api_from,
         "nodePortsFrom": cloud.node_ports_from,
+        "ingressFrom": cloud.ingress_from,
     }
+    if cloud.ingress_from and spec.front_doors.ingress is None:
+        text = "is for frontDoors.ingress, which is missing; leave it out"
+        yield Problem(f"{clouds.path(spec)}.ingressFrom", text)
     for field, ranges in listed.items():
         yield from same_names(f"{clouds.path(spec)}.{field}", ranges, str)
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network
 
 from stacks.checks import dns
-from stacks.cluster import node_ports
+from stacks.cluster import clouds, node_ports
 from stacks.config import ports
 from stacks.config.fields import Role
-from stacks.config.front_doors import VipSpec
+from stacks.config.front_doors import IngressSpec, VipSpec
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.providers import registry
@@ -195,6 +195,9 @@ def _ingress(spec: Spec) -> Iterator[Problem]:
     if wanted is None:
         return
     path = "frontDoors.ingress"
+    if clouds.in_cloud(spec):
+        yield from _ingress_of_cloud(spec, wanted)
+        return
     if vip is None:
         yield Problem(path, "listens at the VIP, which is missing; write frontDoors.vip too")
     elif vip.port in (80, 443):
@@ -211,3 +214,26 @@ def _ingress(spec: Spec) -> Iterator[Problem]:
             yield Problem(f"{path}.pools[{index}]", text)
     if not working:
         yield Problem(path, "points to nodes with role worker, of which there are none")
+
+
+def _ingress_of_cloud(spec: Spec, wanted: IngressSpec) -> Iterator[Problem]:
+    """The cloud's load balancer hands connections on as they are: TLS is the controller's."""
+    path, usual, cloud = "frontDoors.ingress", IngressSpec(), registry.cloud(spec)
+    for key, said in (("hosts", wanted.hosts), ("certificates", wanted.certificates)):
+        if said:
+            text = "are for TLS that ends before the cluster; in a cloud the ingress controller"
+            yield Problem(f"{path}.{key}", f"{text} ends it, with certificates of its own")
+    if wanted.node_port != usual.node_port:
+        text = "is for machines that are in no cloud; here ports 80 and 443 of nodes are led to"
+        yield Problem(f"{path}.nodePort", f"{text}; leave it out")
+    if wanted.proxy_protocol and cloud is not None and not cloud.PROXY_PROTOCOL:
+        text = f"is not spoken by load balancers of {cloud.NAME}, which keep clients' addresses"
+        yield Problem(f"{path}.proxyProtocol", f"{text}; leave it out")
+    working = sorted(clouds.may_be_behind_ingress(spec))
+    there = ", ".join(working) or "none"
+    for index, name in enumerate(wanted.pools):
+        if name not in working:
+            text = f"{name!r} is not a pool of workers alone; there are {there}"
+            yield Problem(f"{path}.pools[{index}]", text)
+    if not working:
+        yield Problem(path, "points to pools of workers alone, of which there are none")

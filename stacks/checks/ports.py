@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stacks.catalogue import registry as catalogue
-from stacks.cluster import inventory, node_ports
+from stacks.cluster import clouds, inventory, node_ports
 from stacks.config import ports
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
@@ -13,7 +13,6 @@ from stacks.networks import registry as networks
 from stacks.providers.places import Place
 
 _SSH = 22
-_INGRESS = (80, 443)
 _LEAST = 1024  # ports below it belong to the machine
 
 
@@ -78,7 +77,7 @@ def _own_network(spec: Spec) -> Iterator[Problem]:
 
 def _ingress(spec: Spec) -> Iterator[Problem]:
     wanted, there = spec.front_doors.ingress, node_ports.of(spec)
-    if wanted is not None and wanted.node_port not in there:
+    if wanted is not None and not clouds.in_cloud(spec) and wanted.node_port not in there:
         text = f"{wanted.node_port} is not a port of a Service of type NodePort; those are"
         yield Problem("frontDoors.ingress.nodePort", f"{text} {node_ports.span(there)}")
 
@@ -90,7 +89,7 @@ def _ssh(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
     seen = set()
     for place in places:
         port, path = _ssh_port(spec, place)
-        if port in _INGRESS and _holds_vip(spec, place) and path not in seen:
+        if port in ports.INGRESS_PORTS and _holds_vip(spec, place) and path not in seen:
             seen.add(path)
             text = f"{port} is the ingress tier's on {place.name}, at every address of it"
             yield Problem(path, f"{text}; let sshd listen on another port")
@@ -113,7 +112,7 @@ def _etcd_door(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
         if vip is not None and _holds_vip(spec, place):
             taken[vip.port] = "HAProxy, for the VIP,"
             if spec.front_doors.ingress is not None:
-                taken |= dict.fromkeys(_INGRESS, "the ingress tier")
+                taken |= dict.fromkeys(ports.INGRESS_PORTS, "the ingress tier")
         if wanted.port in taken:
             text = f"{wanted.port} belongs to {taken[wanted.port]} on {place.name}"
             yield Problem(path, f"{text}; choose another one")

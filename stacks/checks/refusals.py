@@ -13,7 +13,7 @@ from stacks.config.problems import Problem
 
 # Kind -> what is allowed by it. The subject of each is told in the refusal.
 ALLOWABLE: Mapping[str, str] = {
-    "balancer-replaced": "clients outside may miss the API for some minutes",
+    "balancer-replaced": "clients outside may miss the API, or ingress, for some minutes",
     "cloud-controller": "that add-on looks for machines only once Nodes have told their IDs",
     "host-key": "the machine of that name shows another SSH host key, and is the same machine",
     "leave-together": "those masters leave in one update together with workers",

@@ -10,7 +10,9 @@ from stacks.cluster.plan import Node, Plan
 from stacks.providers import registry
 from stacks.providers.cloud import bastion_name
 from stacks.providers.resources import Resource, Resources
-from stacks.providers.site import Bastion, Machine, Record, Site
+from stacks.providers.site import Bastion, Group, Ingress, Machine, Record, Site
+
+_EVERYBODY = ("0.0.0.0/0",)
 
 
 def of_plan(plan: Plan) -> Resources:
@@ -44,6 +46,7 @@ def _site(plan: Plan) -> Site:
         balancer_addresses=clouds.balancer_addresses(plan.spec),
         api_addresses=api_record.known(plan),
         record=_record(plan),
+        ingress=_ingress(plan),
     )
 
 
@@ -51,7 +54,7 @@ def _machine(plan: Plan, node: Node) -> Machine:
     made_of = cloud_machines.hardware(plan, node)
     return Machine(
         name=node.name,
-        groups=firewall.groups(node.roles),
+        groups=(*firewall.groups(node.roles), *_behind_ingress(plan, node)),
         zone=node.zone or "",
         address=node.address,
         arch=node.arch,
@@ -60,6 +63,21 @@ def _machine(plan: Plan, node: Node) -> Machine:
         etcd_disk_gib=made_of.etcd_disk_gib,
         generation=node.generation,
         is_spot=made_of.is_spot,
+    )
+
+
+def _behind_ingress(plan: Plan, node: Node) -> tuple[Group, ...]:
+    return ("ingress",) if node.pool in clouds.ingress_pools(plan.spec) else ()
+
+
+def _ingress(plan: Plan) -> Ingress | None:
+    wanted = plan.spec.front_doors.ingress
+    if wanted is None:
+        return None
+    return Ingress(
+        nodes=tuple(node.name for node in plan.nodes if _behind_ingress(plan, node)),
+        clients=cloud_machines.of_plan(plan).ingress_from or _EVERYBODY,
+        proxy_protocol=wanted.proxy_protocol,
     )
 
 

@@ -56,6 +56,23 @@ def balancer_addresses(spec: Spec) -> tuple[str, ...]:
     return cloud.balancer_addresses(spec) if cloud else ()
 
 
+def ingress_pools(spec: Spec) -> tuple[str, ...]:
+    """Pools behind the load balancer for what runs in the cluster, sorted; none in no cloud."""
+    wanted = spec.front_doors.ingress
+    if wanted is None or not in_cloud(spec):
+        return ()
+    return tuple(sorted(wanted.pools or may_be_behind_ingress(spec)))
+
+
+def may_be_behind_ingress(spec: Spec) -> list[str]:
+    """Pools of workers alone: masters are behind the API's load balancer.
+
+    Google takes a machine into one group that is behind a load balancer, and not into two.
+    """
+    roles = {name: set(pool.roles) for name, pool in spec.pools.items()}
+    return [name for name, has in roles.items() if "worker" in has and "master" not in has]
+
+
 def way_in(spec: Spec) -> str:
     """How machines of a cloud are reached over SSH; empty where they are in none."""
     cloud = settings(spec)

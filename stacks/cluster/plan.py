@@ -241,6 +241,11 @@ class Plan:
         """Who ends TLS for what runs in the cluster, in rollout order."""
         return self.doorkeepers if self.spec.front_doors.ingress is not None else ()
 
+    @property
+    def has_ingress_balancer(self) -> bool:
+        """The cloud has a load balancer for what runs in the cluster."""
+        return bool(clouds.ingress_pools(self.spec))
+
     def listens(self, node: Node) -> bool:
         """Whether HAProxy of the node answers at the VIP, wherever that is just now.
 

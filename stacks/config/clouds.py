@@ -21,6 +21,7 @@ from stacks.config.fields import (
     Section,
     ServiceRole,
     Zone,
+    is_unsaid,
 )
 
 DiskGib = Annotated[int, Field(ge=10, le=16000)]
@@ -87,6 +88,12 @@ class CloudSpec(Section):
     )
     node_ports_from: tuple[Cidr, ...] = Field(
         (), description="networks outside from which NodePorts are let in; default: none"
+    )
+    ingress_from: tuple[Cidr, ...] = Field(
+        (),
+        exclude_if=is_unsaid,
+        description="with frontDoors.ingress: networks outside from which ports 80 and 443 are let "
+        "in; default: all",
     )
     node_rules: tuple[NodeRuleSpec, ...] = Field(
         (),

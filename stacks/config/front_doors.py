@@ -99,7 +99,9 @@ class FrontDoorsSpec(Section):
         None, description="virtual IP: an address that outlives every single machine"
     )
     ingress: IngressSpec | None = Field(
-        None, description="TLS at ports 80 and 443 of the VIP, for what runs in the cluster"
+        None,
+        description="TLS at ports 80 and 443 of the VIP, for what runs in the cluster; in clouds a "
+        "load balancer that hands them on to nodes as they are (docs/install/clouds.md)",
     )
     etcd: EtcdDoorSpec | None = Field(
         None, description="etcd at 127.0.0.1 of some nodes, for programs that know no members"

@@ -10,6 +10,7 @@ API_PORT = 6443  # kube-apiserver on each master
 LOCAL_API_PORT = 3446  # HAProxy on each node, 127.0.0.1 only; the controlPlaneEndpoint, forever
 ETCD_CLIENT_PORT = 2379
 ETCD_PEER_PORT = 2380
+INGRESS_PORTS = (80, 443)  # HTTP and HTTPS, for what runs in the cluster
 
 _ETCD = {
     ETCD_CLIENT_PORT: "etcd's clients",

@@ -98,12 +98,19 @@ def _elsewhere(then: Plan, plan: Plan) -> Iterator[Refusal]:
 
 
 def _balancer_replaced(then: Plan, plan: Plan) -> Iterator[Refusal]:
-    kind = plan.balancer
-    if kind != then.balancer:
-        return
     both = Differences(cloud_resources.told(then, ()), cloud_resources.told(plan, ()))
-    changed = [name for name in both.changed() if both.now[name].kind == "load balancer"]
-    if any(both.of(name).is_replaced for name in changed):
+    replaced = {both.now[one].kind for one in both.changed() if both.of(one).is_replaced}
+    if "ingress" in replaced:
+        gone = [zone for zone in clouds.zones(then.spec) if zone not in clouds.zones(plan.spec)]
+        text = (
+            "the load balancer for ingress would be deleted and made again, for it cannot leave "
+            f"{', '.join(gone) or 'its subnets'}; its name would be another one; leave a pool "
+            "there, or two updates: frontDoors.ingress out, then in again with this edit"
+        )
+        path = f"{clouds.path(plan.spec)}.subnets"
+        yield Refusal("balancer-replaced", "ingress", path, text)
+    kind = plan.balancer
+    if kind == then.balancer and "load balancer" in replaced:
         where, zones = clouds.path(plan.spec), clouds.zones(plan.spec)
         gone = [zone for zone in clouds.zones(then.spec) if zone not in zones]
         text = (

@@ -36,7 +36,7 @@ def disruption(before: Memory | None, plan: Plan, found: Changes) -> tuple[Disru
         return ()
     then, restarts = before.plan, Restarts(before, plan, found)
     both = (*restarts.no_api(), *restarts.no_quorum())
-    tier = bool(then.ingress or plan.ingress)
+    tier = any(bool(one.ingress) or one.has_ingress_balancer for one in (then, plan))
     notices: Mapping[Audience, Iterable[str]] = {
         "API clients outside": (*both, *_outside(before, then, plan, restarts)),
         "API clients inside": (*both, *_tokens(then, plan)),
@@ -182,6 +182,8 @@ def _addons(then: Plan, plan: Plan) -> Iterator[str]:
 
 
 def _ingress(before: Memory, then: Plan, plan: Plan) -> Iterator[str]:
+    if then.has_ingress_balancer and not plan.has_ingress_balancer:
+        yield "nothing serves ports 80 and 443 any more"
     if not then.ingress:
         return
     if not plan.ingress:

@@ -113,3 +113,5 @@ def _outside(then: Plan, plan: Plan, found: Changes) -> Iterator[str]:
         yield f"add-on {', '.join(gone)} until its objects are deleted: then they are recreated"
     if then.balancer not in ("none", plan.balancer):
         yield f"the {then.balancer} load balancer until it is deleted: then a new one is made"
+    if then.has_ingress_balancer and not plan.has_ingress_balancer:
+        yield "the load balancer for ingress until it is deleted: another one has another address"

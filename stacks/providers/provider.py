@@ -96,6 +96,7 @@ class Cloud(Provider, Protocol):
     # How long a spot machine has, in seconds, from its shutdown on, and of that critical pods;
     # None: as long as others.
     SPOT_SHUTDOWN_S: tuple[int, int] | None
+    PROXY_PROTOCOL: bool  # its load balancers tell clients' addresses by it
     SPOT_NOTICE: bool  # a spot machine finds in its metadata (IMDS) when it will be taken away
     PROTECTED_BY: str  # who keeps an update from deleting a protected machine; empty: nobody does
 

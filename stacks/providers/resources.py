@@ -11,7 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 Kind = Literal[
-    "network", "firewall", "load balancer", "account", "bastion", "machines", "DNS zone", "API name"
+    "network",
+    "firewall",
+    "load balancer",
+    "ingress",
+    "account",
+    "bastion",
+    "machines",
+    "DNS zone",
+    "API name",
 ]
 
 
@@ -105,6 +113,7 @@ class Resources:
     balancer: Value = None  # address or name of the load balancer; None: there is none
     # Names of what a load balancer is made of: before they are there it serves nobody.
     balancer_parts: tuple[str, ...] = ()
+    ingress: Value = None  # the same of that for what runs in the cluster
     record: Resource | None = None  # of the API's name, which waits for what it points to
     record_values: tuple[Value, ...] = ()  # addresses, or a name
     record_is_alias: bool = False  # its addresses are whatever that name has

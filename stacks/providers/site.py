@@ -11,7 +11,7 @@ from stacks.config.spec import Spec
 
 Balancer = Literal["none", "internal", "external"]
 Group = Literal[  # of machines
-    "machine", "control", "etcd", "master", "node", "loadbalancer", "bastion"
+    "machine", "control", "etcd", "master", "node", "loadbalancer", "bastion", "ingress"
 ]
 
 
@@ -81,6 +81,15 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ingress:
+    """A load balancer for what runs in the cluster."""
+
+    nodes: tuple[str, ...]  # that are behind it
+    clients: tuple[str, ...]  # networks outside that are let in
+    proxy_protocol: bool  # it tells clients' addresses
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """A cluster and its machines, as far as a cloud has to do with them."""
 
@@ -94,6 +103,7 @@ class Site:
     balancer_addresses: tuple[str, ...]  # kept for an internal one
     api_addresses: tuple[str, ...] | None  # that its name points to; None: the cloud alone knows
     record: Record | None  # None: the stack makes none
+    ingress: Ingress | None = None  # None: there is none
 
     @property
     def cluster(self) -> str:

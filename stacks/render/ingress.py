@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from stacks.cluster.plan import Node, Plan
 from stacks.config.front_doors import IngressSpec
+from stacks.config.ports import INGRESS_PORTS
 
 CERTIFICATES = "/etc/kube-ha/ingress"  # a folder: HAProxy takes every file in it, by its names
 CONFIG = "/etc/haproxy/ingress.cfg"
-HTTP_PORT, HTTPS_PORT = 80, 443
+HTTP_PORT, HTTPS_PORT = INGRESS_PORTS
 
 _FRAME = """\
 # TLS for {cluster} at the VIP: to port {node_port} of the nodes with the ingress controller.

@@ -61,6 +61,23 @@ def named(dice: Dice, raw: dict[str, object]) -> None:
     raw["frontDoors"] = {"dns": "managed", "zone": zone}
 
 
+def with_ingress(dice: Dice, raw: dict[str, object]) -> None:
+    """A load balancer for what runs in the cluster, before workers."""
+    doors, machines = raw.get("frontDoors"), raw["machines"]
+    assert isinstance(machines, dict)
+    provider = machines["provider"]
+    wanted: dict[str, object] = {}
+    if dice.chance(30):
+        wanted["pools"] = ["worker"]
+    if provider == "aws" and dice.chance(30):
+        wanted["proxyProtocol"] = True
+    if dice.chance(30):
+        machines[provider]["ingressFrom"] = ["198.51.100.0/24", "192.0.2.0/24"][
+            : dice.between(1, 2)
+        ]
+    raw["frontDoors"] = {**(doors if isinstance(doors, dict) else {}), "ingress": wanted}
+
+
 def _zones(provider: str) -> list[str]:
     mark = "-" if provider == "gcp" else ""
     return [f"{_REGIONS[provider]}{mark}{zone}" for zone in "abc"]
@@ -153,6 +170,7 @@ _CHOSEN = (
     "apiLoadBalancer",
     "fewZones",
     "labels",
+    "ingressFrom",
 )
 
 

@@ -63,7 +63,8 @@ def _balancer(ask: Ask, given: Given) -> Made:
 def _targets(ask: Ask, given: Given) -> Made:
     check, tags = given.pop("healthCheck"), tags_of(given)
     keep, delay = given.pop("preserveClientIp"), given.pop("deregistrationDelay")
-    matcher = {"HttpCode": check.pop("matcher")}
+    code, proxied = check.pop("matcher", None), given.pop("proxyProtocolV2", None)
+    matcher = {"HttpCode": code} if code else None
     words = {"interval": "HealthCheckIntervalSeconds", "timeout": "HealthCheckTimeoutSeconds"}
     words |= {key: f"HealthCheck{key.capitalize()}" for key in ("protocol", "path", "port")}
     words |= {f"{one}Threshold": f"{one.capitalize()}ThresholdCount" for one in ("healthy", "unhealthy")}  # fmt: skip
@@ -71,6 +72,8 @@ def _targets(ask: Ask, given: Given) -> Made:
     (made,) = ask("elbv2", "create_target_group", **rest)["TargetGroups"]
     arn, call = made["TargetGroupArn"], "modify_target_group_attributes"
     delays = {"deregistration_delay__timeout_seconds": delay, "preserve_client_ip__enabled": keep}
+    if proxied is not None:
+        delays["proxy_protocol_v2__enabled"] = proxied
     _set(ask, call, "TargetGroupArn", arn, **delays)
     return arn, {"arn": arn}
 

@@ -335,9 +335,18 @@ def _gcp_rule(given: Given) -> Iterator[str]:
         yield "loadBalancingScheme"
     internal = given.get("loadBalancingScheme") == "INTERNAL"
     if internal != bool(given.get("subnetwork")) or (internal and "portRange" in ways):
-        yield "subnetwork and ports are for INTERNAL, portRange is for EXTERNAL"
+        yield "subnetwork is for INTERNAL, portRange is for EXTERNAL"
+    # Of external ones those that have a backend service ("Forwarding rules", ports).
+    if "ports" in ways and (len(_ports(given)) > 5 or not given.get("backendService")):
+        yield "ports"
     if bool(given.get("backendService")) == bool(given.get("target")):
         yield "one of backendService and target"
+
+
+def _ports(given: Given) -> list[Value]:
+    ports = given.get("ports")
+    assert isinstance(ports, list)
+    return ports
 
 
 def _gcp_service(given: Given) -> Iterator[str]:

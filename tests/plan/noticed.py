@@ -151,7 +151,7 @@ class Noticed:
                 and kind.startswith(("aws:", "gcp:"))
             ):
                 yield "record deleted", frozenset()
-            if change.mark == "-" and kind in _BALANCERS:
+            if change.mark == "-" and kind in _BALANCERS and "-api-" in change.name:
                 yield "balancer deleted", frozenset()
         if names := self._names_that_go():
             yield "names go", names
@@ -238,6 +238,9 @@ class Noticed:
     # ingress
 
     def _ingress(self) -> Iterator[tuple[str, frozenset[str]]]:
+        old = [change.before for change in self.run.changes if change.mark == "-"]
+        if any(o and o.name.endswith("-ingress") and o.type in _BALANCERS for o in old):
+            yield "ingress stops", frozenset()
         tier = [*self._of("ingress")]
         if not any(one.before for one in tier):
             return

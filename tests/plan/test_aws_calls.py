@@ -135,6 +135,7 @@ WAYS: dict[str, Edits] = {
         "cluster.name": "a-cluster-with-a-name-of-32-chars"[:32], "machines.aws.etcdDiskType": "io2",
         "machines.aws.policies": ["arn:aws:iam::aws:policy/service-role/AmazonEBSCSIDriverPolicy"],
         "machines.aws.nodePortsFrom": ["198.51.100.0/24"], "pools.worker.spot": True,
+        "frontDoors.ingress": {"proxyProtocol": True}, "machines.aws.ingressFrom": ["198.51.100.0/24"],
     },
     "a private zone of its own": {"cluster.endpoint": "api.k8s.internal", "frontDoors": {"dns": "managed", "zone": {"domain": "k8s.internal", "private": True}}},
 }  # fmt: skip
@@ -205,6 +206,7 @@ def test_the_policy_of_the_docs_allows_each_call(stacks: Stacks, account: Calls)
 TURNS: dict[str, tuple[Edits, ...]] = {
     "one to three masters and back": ({"pools.master.count": 1}, {}, {"pools.master.count": 1}),
     "the load balancer on, off, outside": ({"machines.aws.apiLoadBalancer": "none"}, {}, EXTERNAL, {}),
+    "ingress, for others, and none": ({}, {"frontDoors.ingress": {}}, {"frontDoors.ingress": {}, "pools.worker.count": 3, "machines.aws.ingressFrom": ["198.51.100.0/24"]}, {}),
     "bastion to tunnel and back": ({}, behind_tunnel("aws"), {}),
     "workers, protection, ranges": ({}, {"pools.worker.count": 3, "machines.aws.deletionProtection": False},
                                     {"machines.aws.sshFrom": ["198.51.100.0/24"], "machines.aws.apiFrom": ["203.0.113.0/24"]}),

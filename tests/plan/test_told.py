@@ -55,6 +55,12 @@ CLOUDS = {
     "Google, no balancer": (gcp(), gcp({"machines.gcp.apiLoadBalancer": "none"})),
     "AWS, one and more masters at one address": (aws({"machines.aws.apiLoadBalancer": "external", "pools.master.count": 1}), aws({"machines.aws.apiLoadBalancer": "external"})),
     "Google, many masters and one at one address": (gcp({"machines.gcp.apiLoadBalancer": "external", "machines.gcp.deletionProtection": False}), gcp({"machines.gcp.apiLoadBalancer": "external", "machines.gcp.deletionProtection": False, "pools.master.count": 1})),
+    "AWS, ingress": (aws(), aws({"frontDoors.ingress": {}})),
+    "AWS, no ingress": (aws({"frontDoors.ingress": {}}), aws()),
+    "AWS, ingress of one worker more": (aws({"frontDoors.ingress": {}}), aws({"frontDoors.ingress": {"proxyProtocol": True}, "pools.worker.count": 3})),
+    "Google, ingress": (gcp(), gcp({"frontDoors.ingress": {}})),
+    "Google, no ingress": (gcp({"frontDoors.ingress": {}}), gcp()),
+    "Google, ingress for fewer": (gcp({"frontDoors.ingress": {}}), gcp({"frontDoors.ingress": {}, "machines.gcp.ingressFrom": ["198.51.100.0/24"], "pools.worker.count": 1})),
     "AWS, more spot machines": (aws({"pools.worker.spot": True}), aws({"pools.worker.spot": True, "pools.worker.count": 3})),
     "Google, spot machines instead of others": (gcp(), gcp({"pools.worker.spot": True, "nodes": {f"worker-{number}": {"generation": 2} for number in (1, 2)}})),
 }  # fmt: skip

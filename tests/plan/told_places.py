@@ -91,6 +91,11 @@ def _is_of_no_node(rest: str) -> bool:
 _OF_CLOUD = (
     (r"pulumi:providers:", r"", "account"),
     (
+        r"aws:(lb|vpc)/|aws:ec2/securityGroup:|gcp:compute/(?!instance:)",
+        r"-ingress(-.*)?",
+        "ingress",
+    ),
+    (
         r"(aws:vpc/securityGroup\w*Rule|aws:ec2/securityGroup|gcp:compute/firewall):",
         r"",
         "firewall",

@@ -40,6 +40,7 @@ OWN_LABELS = "toy"
 DISK_TYPE_STAYS = False
 PROTECTED_BY = "the toy"
 SPOT_SHUTDOWN_S: tuple[int, int] | None = (20, 5)
+PROXY_PROTOCOL = True
 SPOT_NOTICE = True
 
 

@@ -49,6 +49,7 @@ def _of(provider: str) -> dict[str, Mapping[str, object]]:
         },
         "a zone is made": _record(private=True),
         "a zone that is there, balancer outside": {**outside, **_record(id=_IDS[provider])},
+        "ingress": {"frontDoors.ingress": {}, f"{section}.ingressFrom": ["203.0.113.0/24", "198.51.100.0/24"]},
         "spot machines": {"pools.worker.spot": True},
         "etcd on machines of its own": {**_ETCD, "pools.etcd.zones": _ZONES[provider]},
         "cloud controller": controlled,

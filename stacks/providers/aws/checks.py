@@ -33,7 +33,8 @@ def problems(spec: Spec, _places: Sequence[Place]) -> Iterator[Problem]:
         yield from _region(spec.machines.aws)
         yield from _images(spec, spec.machines.aws)
         yield from _ids(spec.machines.aws)
-        yield from _subnets(spec.machines.aws)
+        has_ingress = spec.front_doors.ingress is not None
+        yield from _subnets(spec.machines.aws, has_ingress=has_ingress)
         grants = spec.machines.aws.policies
         yield from cloud.same_names("machines.aws.policies", grants, cloud.policy_name)
 
@@ -95,7 +96,7 @@ def _images(spec: Spec, aws: AwsSpec) -> Iterator[Problem]:
             yield Problem("machines.aws.bastionMachineType", text)
 
 
-def _subnets(aws: AwsSpec) -> Iterator[Problem]:
+def _subnets(aws: AwsSpec, *, has_ingress: bool) -> Iterator[Problem]:
     vpc = IPv4Network(aws.cidr)
     yield from _masks("machines.aws.cidr", vpc)
     seen: list[tuple[str, IPv4Network]] = []
@@ -109,9 +110,9 @@ def _subnets(aws: AwsSpec) -> Iterator[Problem]:
         public = said.public_cidr is not None or said.public_id is not None
         # In a VPC that is there the egress, by which SSM's agent is reached too, is its owner's.
         ours = aws.access == "bastion" or (aws.access == "tunnel" and aws.vpc_id is None)
-        if not public and (ours or aws.api_load_balancer == "external"):
+        if not public and (ours or aws.api_load_balancer == "external" or has_ingress):
             key = "publicId" if aws.vpc_id else "publicCidr"
-            text = "is missing; NAT, bastion and external load balancer are in a public subnet"
+            text = "is missing; NAT, bastion and external load balancers are in a public subnet"
             yield Problem(f"{path}.{key}", text)
         given = {"cidr": said.cidr, "publicCidr": said.public_cidr}
         for key, cidr in given.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from stacks.providers.aws import balancer, bastions, regions
+from stacks.providers.aws import balancer, bastions, ingress, regions
 from stacks.providers.aws.account import account, profile
 from stacks.providers.aws.images import image
 from stacks.providers.aws.scope import Scope
@@ -113,7 +113,13 @@ def machine(ground: Ground, said: Machine, after: tuple[str, ...]) -> OfMachine:
     there = (instance, *(_attached(disk.name, own) for disk in disks))
     public = [_public_address(ground, name, "machines", own)] if aws.access == "public" else []
     return OfMachine(
-        resources=(*disks, *there, *public, *balancer.of_master(scope, said)),
+        resources=(
+            *disks,
+            *there,
+            *public,
+            *balancer.of_master(scope, said),
+            *ingress.of_node(scope, said),
+        ),
         machine=own,
         ready=there[-1].name,
         address=Ref(public[0].name, "public_ip") if public else said.address,

@@ -39,6 +39,7 @@ OWN_LABELS = "aws"
 DISK_TYPE_STAYS = False
 PROTECTED_BY = ""
 SPOT_SHUTDOWN_S: tuple[int, int] | None = None
+PROXY_PROTOCOL = True
 SPOT_NOTICE = True  # two minutes before (EC2 user guide, "Spot Instance interruption notices")
 # Another than the bastion's: with a change of access both are there for a time. The first four of a
 # subnet are taken.

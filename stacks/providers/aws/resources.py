@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stacks.providers.aws import balancer, dns, images, machines
+from stacks.providers.aws import balancer, dns, images, ingress, machines
 from stacks.providers.aws.account import account
 from stacks.providers.aws.machines import Ground
 from stacks.providers.aws.network import network, ways
@@ -36,12 +36,14 @@ def resources(site: Site) -> Resources:
             _apart(scope),
             *bastion,
             *balancer.balancer(scope, ground.ways),
+            *ingress.ingress(scope, ground.ways),
             *dns.zone(scope),
         ),
         machines=made,
         bastion=Ref("bastion-address", "public_ip") if said.access == "bastion" else None,
         balancer=None if site.balancer == "none" else at[0],
         balancer_parts=balancer.parts(scope),
+        ingress=ingress.ADDRESS if site.ingress else None,
         record=dns.record(scope, at),
         record_values=at,
         record_is_alias=is_external,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from stacks.config.ports import API_PORT
+from stacks.config.ports import API_PORT, INGRESS_PORTS
 from stacks.providers.aws.scope import Scope
 from stacks.providers.cloud import api_clients, balancer_clients
 from stacks.providers.resources import Ref, Resource, Value
@@ -42,6 +43,24 @@ def of_balancer(scope: Scope) -> Iterator[Resource]:
         yield _rule(scope, f"balancer-from-{inner}", "balancer", **_of(inner), **_API)
     yield _rule(scope, "api-from-balancer", "master", **_of("balancer"), **_API)
     yield _let_out(scope, "balancer")
+
+
+def of_ingress(scope: Scope, clients: tuple[str, ...]) -> Iterator[Resource]:
+    """Groups of the load balancer for ingress, and of the nodes behind it."""
+    for what in ("ingress-balancer", "ingress"):
+        yield replace(_group(scope, what), kind="ingress")
+    for port in INGRESS_PORTS:
+        given: dict[str, Value] = {"ip_protocol": "tcp", "from_port": port, "to_port": port}
+        for text in clients:
+            name = f"ingress-{port}-from-{word(text)}"
+            yield _of_ingress(scope, name, "ingress-balancer", cidr_ipv4=text, **given)
+        name, of = f"ingress-{port}-from-balancer", _of("ingress-balancer")
+        yield _of_ingress(scope, name, "ingress", **of, **given)
+    yield replace(_let_out(scope, "ingress-balancer"), kind="ingress")
+
+
+def _of_ingress(scope: Scope, name: str, to: str, **given: Value) -> Resource:
+    return replace(_rule(scope, name, to, **given), kind="ingress")
 
 
 def group(name: str) -> Ref:

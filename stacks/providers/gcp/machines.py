@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from stacks.config.clouds import GcpDisk
-from stacks.providers.gcp import balancer, disks
+from stacks.providers.gcp import balancer, disks, ingress
 from stacks.providers.gcp.scope import Scope
 from stacks.providers.resources import (
     Kind,
@@ -92,8 +92,9 @@ def machine(scope: Scope, said: Machine, after: tuple[str, ...]) -> OfMachine:
         scheduling=_SPOT if said.is_spot else None,
     )
     public = [scope.address(name, "machines")] if is_public else []
+    behind = (*balancer.of_master(scope, said), *ingress.of_node(scope, said))
     return OfMachine(
-        resources=(*etcd, *public, instance, *balancer.of_master(scope, said)),
+        resources=(*etcd, *public, instance, *behind),
         machine=own,
         ready=own,
         address=Ref(public[0].name, "address") if public else said.address,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stacks.providers.gcp.scope import Scope
-from stacks.providers.resources import Ref, Resource
+from stacks.providers.resources import Kind, Ref, Resource
 from stacks.providers.site import Rule
 
 
@@ -31,13 +31,13 @@ def network(scope: Scope) -> Iterator[Resource]:
         yield _nat(scope)
 
 
-def firewall(scope: Scope, rule: Rule) -> Resource:
+def firewall(scope: Scope, rule: Rule, kind: Kind = "firewall") -> Resource:
     """What lets in the connections of a rule."""
     ports = None
     if rule.ports:
         first, last = rule.ports
         ports = [str(first) if first == last else f"{first}-{last}"]
-    return Resource(f"{rule.name}-let-in", "firewall", "gcp.compute.Firewall").of(
+    return Resource(f"{rule.name}-let-in", kind, "gcp.compute.Firewall").of(
         name=scope.called(rule.name),
         network=scope.network,
         # Of a network that another project shares rules are made there.

@@ -49,6 +49,7 @@ PROTECTED_BY = "Google"
 # 30 from the ACPI signal on (Compute Engine, "Spot VMs", preemption process), and the machine
 # itself needs some of them.
 SPOT_SHUTDOWN_S: tuple[int, int] | None = (25, 10)
+PROXY_PROTOCOL = False
 SPOT_NOTICE = False  # it comes together with that signal
 # From addressOffset on. Another for a tunnel than the bastion's: with a change of access both are
 # there for a time.

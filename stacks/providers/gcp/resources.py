@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stacks.providers.cloud import leads, role_name, short_name
-from stacks.providers.gcp import balancer, dns, machines
+from stacks.providers.gcp import balancer, dns, ingress, machines
 from stacks.providers.gcp.network import firewall, network
 from stacks.providers.gcp.scope import Scope
 from stacks.providers.resources import Ref, Resource, Resources, Text
@@ -36,12 +36,14 @@ def resources(site: Site) -> Resources:
             *_account(scope),
             *bastion,
             *balancer.balancer(scope),
+            *ingress.ingress(scope),
             *dns.zone(scope),
         ),
         machines=made,
         bastion=Ref("bastion-address", "address") if said.access == "bastion" else None,
         balancer=None if site.balancer == "none" else at[0],
         balancer_parts=balancer.parts(scope),
+        ingress=ingress.ADDRESS if site.ingress else None,
         record=dns.record(scope, at),
         record_values=at,
     )
