@@ -27,6 +27,16 @@ def pod(account: str, container: Document, *volumes: Document) -> Document:
     }
 
 
+def secret(volume: str, name: str, *keys: str) -> Document:
+    """Those keys of a Secret, as a volume: no container starts before each of them is there.
+
+    Without names a pod starts with what the Secret holds at the time. One whose password is made
+    after it (components/scripts/manifests.sh) holds nothing then, and some programs read once.
+    """
+    items = [{"key": key, "path": key} for key in keys]
+    return {"name": volume, "secret": {"secretName": name, "items": items}}
+
+
 def apart(labels: Mapping[str, str]) -> Document:
     """An affinity: replicas on different nodes, where there are several."""
     term = {"labelSelector": {"matchLabels": dict(labels)}, "topologyKey": "kubernetes.io/hostname"}

@@ -19,13 +19,16 @@ from tests.e2e.harness.node import Node
 from tests.e2e.harness.waiting import wait_for
 from tests.measures import Note
 
+ALONE = "make clean takes the images of lab machines away"
 LAB = "test-dev-addons"
 NODES = {"master-1", "master-2", "master-3", "worker-1", "worker-2"}
 ALL = ("local-path", "logs", "metrics-server", "prometheus", "toolbox")
 PORT = 19090
 EVIDENCE = ROOT / ".local/log/e2e/dev_with_addons"
-# Of all processes of a machine, pods too; what is cached of files is not counted.
-_RESIDENT = "awk '$1 == \"anon\" {print $2}' /sys/fs/cgroup/memory.stat"
+# KiB of all processes of a machine, pods too; what several share is shared out between them.
+_RESIDENT = (
+    "cat /proc/[0-9]*/smaps_rollup 2>/dev/null | awk '$1 == \"Pss:\" {sum += $2} END {print sum}'"
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +44,7 @@ def resident_mib() -> float:
     """Of all machines together, the mirror's too."""
     mark = f"kube-ha-{LAB}-"
     names = [name.removeprefix(mark) for name in lab.containers(LAB, running=True)]
-    return sum(int(Node(LAB, name).run(_RESIDENT)) for name in names) / 2**20
+    return sum(int(Node(LAB, name).run(_RESIDENT)) for name in names) / 2**10
 
 
 def test_one_command_makes_all_of_it(clone: Clone) -> None:
@@ -113,3 +116,5 @@ def test_without_them_nothing_of_them_is_left(clone: Clone) -> None:
     text = f"all machines together: {with_them:.0f} MiB resident with all add-ons, {without:.0f} MiB without"
     measures.add(EVIDENCE, Note(text=text))
     assert "everything is as planned" in clone.types("make status")
+    clone.types("make clean")
+    assert lab.containers(LAB) == []

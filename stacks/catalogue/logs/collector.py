@@ -18,7 +18,7 @@ from stacks.catalogue.logs.names import (
     HEALTH_PORT,
     NAMESPACE,
 )
-from stacks.catalogue.pods import CONFINED, daemon_set
+from stacks.catalogue.pods import CONFINED, daemon_set, secret
 from stacks.config.spec import AddonSpec
 from stacks.documents.kubernetes_objects import (
     SECCOMP,
@@ -131,18 +131,12 @@ def _files(said: AddonSpec) -> list[tuple[Document, str]]:
         (host_path("lib64", "/lib64", "DirectoryOrCreate"), "/lib64"),
     ]
     if said.endpoint is None:
-        return [*found, (_secret("access", ACCESS, "password"), ACCESS_FOLDER)]
+        return [*found, (secret("access", ACCESS, "password"), ACCESS_FOLDER)]
     # It trusts whom the node trusts.
     found.append((host_path("trusted", "/etc/ssl/certs", "DirectoryOrCreate"), "/etc/ssl/certs"))
     if said.secret:
-        found.append((_secret("endpoint", said.secret, ENDPOINT_KEY), ENDPOINT_FOLDER))
+        found.append((secret("endpoint", said.secret, ENDPOINT_KEY), ENDPOINT_FOLDER))
     return found
-
-
-def _secret(volume: str, name: str, key: str) -> Document:
-    """One key of a Secret; the others are nothing to this pod."""
-    items = [{"key": key, "path": key}]
-    return {"name": volume, "secret": {"secretName": name, "items": items}}
 
 
 def _probe() -> Document:

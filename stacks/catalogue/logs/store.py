@@ -20,7 +20,7 @@ from stacks.catalogue.logs.names import (
     STORE_PORT,
     USER,
 )
-from stacks.catalogue.pods import CONFINED, claim, pod
+from stacks.catalogue.pods import CONFINED, claim, pod, secret
 from stacks.config.spec import AddonSpec
 from stacks.documents.kubernetes_objects import (
     SECCOMP,
@@ -158,7 +158,7 @@ def _stateful_set(wanted: Wanted, said: AddonSpec, data: dict[str, str]) -> Docu
     volumes: list[Document] = [
         {"name": "config", "configMap": {"name": STORE}},
         {"name": "receiver", "configMap": {"name": RECEIVER}},
-        {"name": "access", "secret": {"secretName": ACCESS}},
+        secret("access", ACCESS, "password"),
         {"name": "tmp", "emptyDir": {"sizeLimit": "1Gi"}},
     ]
     claims: list[Document] = []

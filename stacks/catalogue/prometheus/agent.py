@@ -7,7 +7,7 @@ what it cannot write.
 from __future__ import annotations
 
 from stacks.catalogue.entry import Wanted
-from stacks.catalogue.pods import CONFINED, daemon_set
+from stacks.catalogue.pods import CONFINED, daemon_set, secret
 from stacks.catalogue.prometheus import scrape
 from stacks.catalogue.prometheus.names import (
     ACCESS,
@@ -88,7 +88,7 @@ def _pod(wanted: Wanted, config: str) -> Document:
         "containers": [_agent(wanted), _node_exporter(wanted)],
         "volumes": [
             {"name": "config", "configMap": {"name": config}},
-            {"name": "access", "secret": {"secretName": ACCESS}},
+            secret("access", ACCESS, "password"),
             {"name": "data", "emptyDir": {"sizeLimit": "2Gi"}},
             host_path("node", "/", "Directory"),
         ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stacks.catalogue.entry import Wanted
-from stacks.catalogue.pods import CONFINED, apart, claim, pod
+from stacks.catalogue.pods import CONFINED, apart, claim, pod, secret
 from stacks.catalogue.prometheus import rules, scrape, screen
 from stacks.catalogue.prometheus.names import (
     ACCESS,
@@ -98,7 +98,7 @@ def _stateful_set(wanted: Wanted, said: AddonSpec, data: dict[str, str]) -> Docu
     volumes: list[Document] = [
         {"name": "config", "configMap": {"name": _CONFIG}},
         {"name": "consoles", "configMap": {"name": f"{SERVER}-consoles"}},
-        {"name": "access", "secret": {"secretName": ACCESS}},
+        secret("access", ACCESS, "password", "web.yaml"),
     ]
     claims: list[Document] = []
     if said.storage_gi is None:

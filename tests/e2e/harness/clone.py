@@ -47,8 +47,9 @@ def cloned(folder: Path, lab_name: str, network: str) -> Iterator[Clone]:
     try:
         yield Clone(folder, lab_name, network)
     finally:
-        lab.free(lab_name)
+        # First: a lab is freed by no other checkout than its own, as long as that is there.
         shutil.rmtree(folder, ignore_errors=True)
+        lab.free(lab_name)
         # What a clone cleans away, the next story needs.
         subprocess.run(["make", "setup"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 

@@ -56,6 +56,25 @@ def images(name: str, one: Plan) -> set[str]:
 
 
 @pytest.mark.parametrize("name", RUNNING)
+def test_no_pod_starts_before_the_password_that_is_made_for_it(name: str) -> None:
+    """What a Secret gets after it is made is waited for by its keys alone."""
+    (addon,) = made(name).addons
+    listed = [one for one in yaml.safe_load_all(addon.text) if one]
+    later = {
+        one["metadata"]["name"]
+        for one in listed
+        if one["kind"] == "Secret"
+        and "kube-ha.io/basic-auth" in one["metadata"].get("annotations", {})
+    }
+    assert bool(later) == (name in ("logs", "prometheus"))
+    pods = [one["spec"]["template"]["spec"] for one in listed if "template" in one.get("spec", {})]
+    volumes = [volume["secret"] for pod in pods for volume in pod["volumes"] if "secret" in volume]
+    mounted = [volume for volume in volumes if volume["secretName"] in later]
+    assert {volume["secretName"] for volume in mounted} == later
+    assert all(volume.get("items") for volume in mounted)
+
+
+@pytest.mark.parametrize("name", RUNNING)
 @pytest.mark.parametrize("kubernetes", versions.known())
 def test_its_images_are_those_of_the_lock_and_of_a_bundle_that_is_made_for_it(
     name: str, kubernetes: str
