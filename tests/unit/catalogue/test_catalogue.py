@@ -68,7 +68,9 @@ def test_no_pod_starts_before_the_password_that_is_made_for_it(name: str) -> Non
     }
     assert bool(later) == (name in ("logs", "prometheus"))
     pods = [one["spec"]["template"]["spec"] for one in listed if "template" in one.get("spec", {})]
-    volumes = [volume["secret"] for pod in pods for volume in pod["volumes"] if "secret" in volume]
+    volumes = [
+        volume["secret"] for pod in pods for volume in pod.get("volumes", []) if "secret" in volume
+    ]
     mounted = [volume for volume in volumes if volume["secretName"] in later]
     assert {volume["secretName"] for volume in mounted} == later
     assert all(volume.get("items") for volume in mounted)
