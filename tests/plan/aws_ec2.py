@@ -174,6 +174,12 @@ def _protect(ask: Ask, number: str, now: Given) -> None:
     ask("ec2", "modify_instance_attribute", InstanceId=number, DisableApiTermination=value)
 
 
+def _changed(ask: Ask, number: str, now: Given) -> None:
+    _protect(ask, number, now)
+    groups = now["vpcSecurityGroupIds"]
+    ask("ec2", "modify_instance_attribute", InstanceId=number, Groups=groups)
+
+
 def _no_instance(ask: Ask, number: str, state: Given) -> None:
     if state.get("forceDestroy"):
         _protect(ask, number, {"disableApiTermination": False})
@@ -209,7 +215,9 @@ CREATE: Mapping[str, Create] = {
     "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": _rule("ingress"),
 }  # fmt: skip
 UPDATE: Mapping[str, Update] = {
-    "aws:ec2/instance:Instance": Update(frozenset({"disableApiTermination"}), _protect),
+    "aws:ec2/instance:Instance": Update(
+        frozenset({"disableApiTermination", "vpcSecurityGroupIds"}), _changed
+    ),
 }
 DELETE: Mapping[str, Delete] = {
     "aws:ebs/volume:Volume": by_id("ec2", "delete_volume", "VolumeId"),
