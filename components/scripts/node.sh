@@ -2,8 +2,8 @@
 # Makes the machine ready for its roles: packages, kernel settings, container runtime, kubelet, and HAProxy as the local
 # load balancer of the API. Wipes a machine of an older generation of this node first.
 # Variables:
-#   ROLES               words; a load balancer gets only PACKAGES, PROXY_ENV, HAPROXY_CFG, CA_CRT, APPLIED, OS_*, VIP,
-#                       INGRESS and FIREWALL, and is not a node of Kubernetes
+#   ROLES               words; a load balancer gets only PACKAGES, PROXY_ENV, HAPROXY_CFG, CA_CRT, APPLIED, OS_*, VIP
+#                       and INGRESS, and is not a node of Kubernetes
 #   ARTEFACTS           lines "name url sha256"; of images "image/name reference digest"
 #   PACKAGES            words
 #   KUBERNETES          version
@@ -18,7 +18,7 @@
 #   OS_*                see os.sh
 #   SERVING_ISSUED, CLOUD_DOMAIN, PROVIDER_ID, ADDRESS: see identity.sh
 #   VIP                 address:port, where phase vip follows
-#   INGRESS, FIREWALL   1: phases of that name follow
+#   INGRESS             1: phase ingress follows
 #   METRICS             1: what add-on prometheus reads of the machine is written every minute, see metrics.sh
 #   METRICS_VIP         address of the virtual IP, where this machine may have it
 #   ADDON_FOLDERS       words: add-ons that keep files on the machine, see addon-folders.sh
@@ -59,8 +59,6 @@ source "$here/admin.sh"
 source "$here/os.sh"
 # shellcheck source=doors.sh disable=SC2154
 source "$here/doors.sh"
-# shellcheck source=firewall-node.sh disable=SC2154
-source "$here/firewall-node.sh"
 # shellcheck source=api-view.sh disable=SC2154
 source "$here/api-view.sh"
 # shellcheck source=metrics.sh disable=SC2154
@@ -311,7 +309,6 @@ main() {
     rm -f "$STATE/load-balancer" # of a machine that was one, and was released with its files
     if [[ $ROLES != etcd ]]; then begin "$APPLIED"; fi
   fi
-  if [[ -n ${FIREWALL:-} ]]; then refuse_other_firewalls; else without_firewall; fi
   packages
   grow_data_disk
   if [[ $ROLES == *etcd* ]]; then revive_etcd; fi

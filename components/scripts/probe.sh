@@ -2,9 +2,9 @@
 # Tells what is on this machine, and changes nothing: writes no file, starts nothing, holds no lock. Every question has
 # a limit, and one that fails is an answer too. `make drift` and `make status` run it over plain SSH;
 # operations/observe/answers.py reads the lines: a word, its fields, tabs between.
-# Variables: ASK (words: machine, balancer, master, member, vip, firewall; or cluster, which any master answers),
-#   ADDRESS, VIP (address); lists, a line each: FILES (paths), CERTIFICATES (paths of PEM files and kubeconfigs);
-#   words: UNITS, PROGRAMS, ARTEFACTS (names of marks), SETTLED (names of marks), SCRIPTS (file names).
+# Variables: ASK (words: machine, balancer, master, member, vip; or cluster, which any master answers), ADDRESS, VIP
+#   (address); lists, a line each: FILES (paths), CERTIFICATES (paths of PEM files and kubeconfigs); words: UNITS,
+#   PROGRAMS, ARTEFACTS (names of marks), SETTLED (names of marks), SCRIPTS (file names).
 # What machines and those who write into the API say is shown to people, so a field is printable ASCII.
 # shellcheck source=etcdctl.sh disable=SC2154 # here: the folder of run.sh
 source "$here/etcdctl.sh"
@@ -20,8 +20,6 @@ source "$here/etcd-client.sh"
 source "$here/etcd-identity.sh"
 # shellcheck source=api-view.sh disable=SC2154
 source "$here/api-view.sh"
-# shellcheck source=firewall-rules.sh disable=SC2154
-source "$here/firewall-rules.sh"
 
 say() { # say WORD FIELD...
   local fields=("${@//[^[:print:]]/ }") IFS=$'\t'
@@ -195,17 +193,6 @@ apiserver() {
   say readyz "$(reason "$answer")"
 }
 
-# Whether the kernel has the rules that the unit has loaded.
-firewall() {
-  local state=changed
-  if ! is_loaded; then
-    state=missing
-  elif [[ $(listed | sha256sum) == "$(content_of "$STATE/firewall.loaded")" ]]; then
-    state=kept
-  fi
-  say firewall "$state"
-}
-
 vip() { say vip "$(has_address "$VIP")"; }
 
 # etcdctl prints one line of JSON, warnings beside it, or why there is no answer.
@@ -284,7 +271,6 @@ main() {
         ;;
       balancer) balancer ;;
       vip) vip ;;
-      firewall) firewall ;;
       master)
         compare static-pods "$STATE/static-pods.sums"
         apiserver

@@ -3,7 +3,6 @@
 # definitions; they source it.
 ETCD_PORTS="2379 2380 2381"
 PROXY_PORT=3446
-FIREWALL_UNIT_FILE=/etc/systemd/system/kube-ha-firewall.service
 # Of rules for iptables that are pod networks' or kube-proxy's.
 RULES='KUBE-|FLANNEL-|CNI-|CILIUM_|cali-|cali:'
 KUBERNETES_PORTS="3446 6443 10248 10249 10250 10256 10257 10259"
@@ -51,8 +50,6 @@ end_everything() (
   if [[ -e $ROOT/etc/systemd/system/kube-ha-resume.service ]]; then
     systemctl disable -q --now kube-ha-resume 2>/dev/null
   fi
-  # It lets in the machines of a cluster that this one is none of any more.
-  if [[ -e $ROOT$FIREWALL_UNIT_FILE ]]; then open_machine; fi
   if lone_proxy; then systemctl disable -q --now haproxy 2>/dev/null; fi
   for unit in kubelet kube-ha-{backup,etcd-guard,metrics}.timer etcd haproxy; do
     if [[ $unit == *etcd* || $unit == kube-ha-backup.timer ]] || in_kubernetes; then
@@ -155,16 +152,6 @@ forget_ingress() {
     "$ROOT"/etc/kube-ha/ingress "$STATE/kube-ha-ingress.service.sum"
 }
 
-# Whoever stops the unit opens the machine; a table without it is what a run has left that was cut off.
-open_machine() {
-  systemctl disable -q --now kube-ha-firewall 2>/dev/null || true # not there, or not loaded: what counts is the table
-  if nft list table inet kube-ha >/dev/null 2>&1; then nft delete table inet kube-ha; fi
-}
-forget_firewall() {
-  rm -f "$ROOT/etc/kube-ha/firewall.nft" "$STATE/kube-ha-firewall.service.sum" "$STATE/firewall.loaded" \
-    "$ROOT$FIREWALL_UNIT_FILE"
-}
-
 # nothing_runs: nothing of kube-ha runs or listens; what does is told.
 nothing_runs() {
   local names=etcd ports=$ETCD_PORTS port found
@@ -181,7 +168,6 @@ nothing_runs() {
   fi
   if holds_vip; then names+='|keepalived'; fi
   found=$(pgrep -lx "$names" || true) # none is what is hoped for
-  if nft list table inet kube-ha >/dev/null 2>&1; then found+="nftables has the table inet kube-ha"; fi
   for port in $ports; do found+=$(ss -Hltnp "sport = :$port"); done
   [[ -z $found ]] || {
     printf '%s\n' "$found"
@@ -228,7 +214,6 @@ remove_files() (
   if lone_proxy; then rm -f "$ROOT/etc/haproxy/haproxy.cfg"; fi
   forget_vip
   forget_ingress
-  forget_firewall
   rm -rf "$ROOT"/etc/{kubernetes,kube-ha} \
     "$ROOT"/etc/systemd/system/{etcd,kube-ha-{backup,etcd-guard,metrics,resume,approver,spot-notice}}.service \
     "$ROOT"/etc/systemd/system/kube-ha-{backup,etcd-guard,metrics}.timer "$ROOT"/etc/sysctl.d/90-kube-ha.conf \

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from statistics import median
 
 from operations.observe import backups, disks, etcd_store, expiry, membership
-from operations.observe.expected import FIREWALL, Expected
+from operations.observe.expected import Expected
 from operations.observe.facts import MISSING, Machine
 from operations.observe.hints import AGAIN, RAISE, UP, Difference
 from operations.observe.probe import Findings, Found
@@ -109,16 +109,6 @@ def _machine(found: Machine, wanted: Expected) -> Iterator[Difference]:
     yield from _programs(found, wanted)
     yield from _artefacts(found, wanted)
     yield from _scripts(found, wanted)
-    yield from _firewall(found)
-
-
-def _firewall(found: Machine) -> Iterator[Difference]:
-    """Its file and its unit are told with the others."""
-    if found.firewall in ("changed", "missing"):
-        how = "are gone" if found.firewall == "missing" else "are not those of the file"
-        text = f"the loaded rules of its firewall {how}"
-        do = f"systemctl reload {FIREWALL} there loads the file again"
-        yield Difference(kind="unit", subject=FIREWALL, text=text, do=do)
 
 
 def _files(found: Machine, wanted: Expected) -> Iterator[Difference]:

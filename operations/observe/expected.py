@@ -12,7 +12,7 @@ from stacks.cluster import certificates, serving_certificates
 from stacks.cluster.artifacts import File
 from stacks.cluster.certificates import ETCD_PKI, KUBERNETES_PKI
 from stacks.cluster.plan import Node, Plan
-from stacks.phases import desired, downloads, firewall, scripts
+from stacks.phases import desired, downloads, scripts
 from stacks.phases.node import of_node
 
 # Who renews a certificate; approver: the kubelet, and the approver on a master lets it. One that is
@@ -23,7 +23,6 @@ CA = "/etc/kube-ha/ca.crt"  # the cluster's, public, on every node of Kubernetes
 _KUBECONFIGS = ("admin", "controller-manager", "scheduler")
 _KUBELET = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 _SERVING = "/var/lib/kubelet/pki/kubelet-server-current.pem"
-FIREWALL = "kube-ha-firewall"  # its unit
 _PHASES = ("node", "leave")  # written by the first, and there for the second, by hand
 
 
@@ -81,7 +80,6 @@ def _units(plan: Plan, node: Node) -> tuple[str, ...]:
     stands_by = node in plan.holders and not (node.is_load_balancer and node.state != "active")
     more: tuple[str, ...] = ("keepalived",) if stands_by else ()
     more += ("kube-ha-ingress",) if node in plan.ingress else ()
-    more += (FIREWALL,) if firewall.is_wanted(plan) else ()
     more += ("kube-ha-approver",) if node.is_master else ()
     return (*kubernetes, *more, *(("etcd",) if node.is_etcd else ()))
 

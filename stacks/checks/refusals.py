@@ -31,7 +31,6 @@ ALLOWABLE: Mapping[str, str] = {
 NEVER: Mapping[str, str] = {
     "absent": "it cannot be done without the machine",
     "compromised": "whoever has its keys would be that node again",
-    "firewall": "machines that still have it would keep the new ones out",
     "fixed": "the cluster cannot be changed into it",
     "generation": "old identities are refused for good",
     "last-etcd": "the data of the cluster would be gone",

@@ -18,7 +18,7 @@ from stacks.config.pools import TaintSpec
 from stacks.config.ports import ETCD_CLIENT_PORT
 from stacks.config.problems import Problem
 from stacks.phases import downloads as phase_downloads
-from stacks.phases import firewall, manifests
+from stacks.phases import manifests
 from stacks.phases.master import of_master
 from stacks.phases.node import of_node
 from stacks.phases.scripts import STDIN_LIMIT
@@ -35,13 +35,7 @@ _SUM = 16  # of what a node should be
 def problems(plan: Plan) -> list[Problem]:
     """What would not fit: settings of a master, of any node, the list of nodes, their addresses."""
     of_nodes = _of_nodes(plan) or _of_addresses(plan)
-    return [
-        *_of_masters(plan),
-        *_of_machines(plan),
-        *of_nodes,
-        *_of_firewall(plan),
-        *_of_addons(plan),
-    ]
+    return [*_of_masters(plan), *_of_machines(plan), *of_nodes, *_of_addons(plan)]
 
 
 def master_sizes(plan: Plan) -> dict[str, int]:
@@ -175,25 +169,6 @@ def _of_addresses(plan: Plan) -> list[Problem]:
         "each other, or set kubelet.servingCertificates: self-signed"
     )
     return [Problem("pools", text)]
-
-
-def _of_firewall(plan: Plan) -> Iterator[Problem]:
-    if not firewall.is_wanted(plan):
-        return
-    size = OTHER_VALUES + max(
-        sum(_sizes(firewall.of_firewall(plan, node)).values()) for node in _each_kind(plan)
-    )
-    if size > STDIN_LIMIT:
-        text = (
-            f"its rules take {size} bytes on a machine, {STDIN_LIMIT} fit; give machines addresses "
-            "that count, which are one range, or list fewer networks"
-        )
-        yield Problem("machines.firewall", text)
-
-
-def _each_kind(plan: Plan) -> list[Node]:
-    """One machine of each set of roles: the others differ in nothing that takes room."""
-    return [*{node.roles: node for node in plan.nodes}.values()]
 
 
 def _of_addons(plan: Plan) -> Iterator[Problem]:

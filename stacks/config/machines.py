@@ -7,8 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from stacks.config.clouds import AwsSpec, GcpSpec
-from stacks.config.fields import Cidr, FilePath, Host, HostKey, Port, Section, User, is_unsaid
-from stacks.config.firewall import FirewallSpec
+from stacks.config.fields import Cidr, FilePath, Host, HostKey, Port, Section, User
 
 
 class BastionSpec(Section):
@@ -61,10 +60,4 @@ class MachinesSpec(Section):
     )
     containers: bool = Field(
         default=False, description="adopted machines are containers: relax what they cannot set"
-    )
-    firewall: FirewallSpec | None = Field(
-        None,
-        description="of adopted machines, and of the lab's: they let in what the table of ports "
-        "says, and nothing else; default: nothing is filtered",
-        exclude_if=is_unsaid,
     )

@@ -25,7 +25,7 @@ from stacks.config.values import VERSION
 from stacks.edits import components, endings, released
 from stacks.edits.endings import Ending
 from stacks.edits.released import Released
-from stacks.phases import desired, firewall, system_addons
+from stacks.phases import desired, system_addons
 from stacks.phases import scripts as phase_scripts
 from stacks.providers import registry
 from stacks.releases.versions import Versions
@@ -85,7 +85,7 @@ def of(plan: Plan, before: Memory | None = None) -> dict[str, object]:
         "format": FORMAT,
         "config": {**settings, **lists},
         "versions": components.as_memory(plan),
-        "scripts": phase_scripts.sums(without=firewall.unused(plan)),
+        "scripts": scripts(),
         "rendered": rendered(plan),
         **({"addons": user_addons.as_memory(plan.addons)} if plan.addons else {}),
         **({"outside": dict(plan.outside)} if plan.outside else {}),
@@ -118,9 +118,17 @@ def _files_of(found: object) -> Iterator[tuple[str, str]]:
             yield str(pair[0]), str(pair[1])
 
 
+def scripts() -> dict[str, str]:
+    """Sums of the scripts of this program by phase."""
+    return {
+        phase: phase_scripts.script_sum(phase)
+        for phase in (*phase_scripts.NODE_PHASES, *phase_scripts.CLUSTER_PHASES)
+    }
+
+
 def other_scripts(before: Memory) -> frozenset[str]:
     """Phases whose script is another one in this version of the program."""
-    now = phase_scripts.sums()
+    now = scripts()
     return frozenset(name for name, total in before.scripts.items() if now.get(name) != total)
 
 

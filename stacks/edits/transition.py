@@ -18,7 +18,6 @@ from stacks.edits import (
     addon_secrets,
     api_record,
     clouds,
-    firewall,
     membership,
     memory,
     released,
@@ -129,7 +128,6 @@ def _refusals(before: Memory, plan: Plan) -> list[Refusal]:
         *_cut_off(before, plan),
         *rotation.refusals(before, plan),
         *serving_certificates.refusals(before, plan),
-        *firewall.refusals(before, plan),
         *clouds.refusals_of(before, plan),
         *addon_secrets.refusals(before, plan),
     ]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from stacks.cluster.plan import Node, Plan
 from stacks.edits import membership
 from stacks.edits.memory import Memory
-from stacks.explain import firewall, front_doors
+from stacks.explain import front_doors
 from stacks.explain.actions import Action, NodeChange
 
 
@@ -65,7 +65,6 @@ def _doors(plan: Plan, node: Node) -> Iterator[Action]:
         yield from front_doors.beside(plan)
     if node in plan.ingress:
         yield front_doors.ends_tls(plan.vip)
-    yield from firewall.begins(plan)
 
 
 def rebuilt(plan: Plan, node: Node) -> NodeChange:

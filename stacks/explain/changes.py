@@ -13,16 +13,7 @@ from stacks.cluster import certificates
 from stacks.cluster.plan import Node, Plan
 from stacks.edits import memory
 from stacks.edits.memory import Memory
-from stacks.explain import (
-    arrivals,
-    fence,
-    firewall,
-    front_doors,
-    node_states,
-    places,
-    reasons,
-    user_addons,
-)
+from stacks.explain import arrivals, fence, front_doors, node_states, places, reasons, user_addons
 from stacks.explain import rotation as explain_rotation
 from stacks.explain.actions import Action, Kind, NodeChange
 from stacks.order.difference import LOGIN, Difference, Edit, edit, leafs
@@ -230,9 +221,6 @@ def _values(
         if begun := front_doors.begun(phase, was.get(phase), now[phase], plan.vip):
             yield begun
             continue
-        if phase not in was and (begun := firewall.begun(phase)):
-            yield begun
-            continue
         if phase == "vip" and was[phase].get("RESTING") != now[phase].get("RESTING"):
             yield front_doors.rests(plan.vip, now="RESTING" in now[phase])
         said: dict[str, list[str]] = {}
@@ -253,7 +241,6 @@ def _values(
                 phase=phase, text=f"{listed}: {effect_text}", restarts=restarts[effect_text]
             )
     yield from front_doors.ended(was, now)
-    yield from firewall.ended(was, now)
 
 
 def _certificates(then: Plan, old: Node, plan: Plan, node: Node) -> Iterator[Action]:

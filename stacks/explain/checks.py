@@ -87,13 +87,6 @@ HEARS_TOO = Check("keepalived takes its configuration", "vip-peers", "validated"
 LISTENS = Check("its HAProxy listens at the address", "vip", "listens")
 HEARD = Check("no machine has it that the others do not hear", "vip", "expect_adverts")
 GONE = Check("no master has the address any more", "vip-away", "virtual_ip_gone")
-TAKES_RULES = Check("nft takes the rules before they are loaded", "firewall", "checked")
-TAKES_MORE = Check("nft takes the rules before they are loaded", "firewall-open", "checked")
-LETS_IN = Check(
-    "SSH from here still comes through, else the old rules are back at once",
-    "firewall",
-    "lets_this_in",
-)
 LISTED = Check("the list is applied by the API server", "addon", "apply")
 REMEMBERED = Check("only now the stack remembers this config as applied", "gate", "check_api")
 WIPED = Check("no process and no data of kube-ha is left", "leave", "nothing_runs")
@@ -258,8 +251,6 @@ _OF: Mapping[Part, Callable[[Doing], Iterator[Check]]] = {
     "stopped": _stopped,
     "ingress": lambda _: iter((ENDS_TLS,)),
     "virtual IP": _virtual_ip,
-    "firewall opens": lambda _: iter((TAKES_MORE,)),
-    "firewall": lambda _: iter((TAKES_RULES, LETS_IN)),
     "gate": lambda _: iter((REMEMBERED,)),
 }
 EVERY = tuple(one for one in [*vars().values()] if isinstance(one, Check))

@@ -11,8 +11,6 @@ from stacks.order.step import Part
 _RESUMES = "the next update resumes"
 _FIXED: Mapping[Part, str] = {
     "machines": "nothing has changed",
-    "firewall opens": "some machines let in more, none lets in less; the next update resumes",
-    "firewall": "some machines still let in what they did; the next update resumes",
     "leafs": "old leafs or new ones, each of them good",
     "snapshot": "nothing that serves has been touched",
     "add-ons": "old or new manifests, each whole",

@@ -18,7 +18,6 @@ class About(NamedTuple):
 
 ABOUT: Mapping[Part, About] = {
     "machines": About("machines of this computer", "in parallel"),
-    "firewall opens": About("firewall of machines, before anything else", "in parallel"),
     "leafs": About("leafs, on all masters and members that exist", "in parallel"),
     "snapshot": About("etcd snapshot", "once"),
     "retire": About(
@@ -38,6 +37,5 @@ ABOUT: Mapping[Part, About] = {
     "stopped": About("what runs no longer, on machines that stay", "in parallel"),
     "ingress": About("ingress tier", "one by one"),
     "virtual IP": About("virtual IP", "one by one"),
-    "firewall": About("firewall of machines, one before the others", "in parallel"),
     "gate": About("acceptance gate", "once"),
 }

@@ -9,11 +9,10 @@ from stacks.cluster import digests, rotation
 from stacks.cluster.certificates import APPROVER_FILE, of_node
 from stacks.cluster.plan import Node
 from stacks.edits import membership, snapshots
-from stacks.order import firewall, keys
+from stacks.order import keys
 from stacks.order.scene import Scene, attempt, attempted, machine
 from stacks.order.step import From, Said, Source, Step, of_part
 from stacks.phases import etcd_member, gate, preflight, retire, scripts
-from stacks.phases import firewall as firewall_phase
 from stacks.phases.master import of_master
 
 
@@ -64,11 +63,7 @@ def taken_out(scene: Scene) -> Iterator[Step]:
         kind="phase",
         node=node,
         phase="retire",
-        after=(
-            scene.of(node.name, "scripts"),
-            scene.own("snapshot"),
-            *firewall.all_opened(scene),
-        ),
+        after=(scene.of(node.name, "scripts"), scene.own("snapshot")),
         values={
             **retire.of_retire(plan, node, going=going, then=then, staying=names),
             **scene.once,
@@ -82,8 +77,7 @@ def taken_out(scene: Scene) -> Iterator[Step]:
 def brought(scene: Scene, node: Node, turn: str | None) -> Step:
     """Node scripts, for what the plan wants of the machine."""
     after: tuple[str, ...] = (turn,) if turn else ()
-    is_early = node.is_etcd or node.is_master or firewall_phase.is_wanted(scene.plan)
-    if node.name in scene.settled and is_early:
+    if node.name in scene.settled and (node.is_etcd or node.is_master):
         after = (scene.attempt,)
     elif node.name in (scene.survivor.name, scene.saver.name):
         after = ()
@@ -127,10 +121,7 @@ def looked(scene: Scene, node: Node, told: dict[str, str]) -> Step:
         part=scene.part_of(node),
         node=node,
         phase="preflight",
-        after=(
-            scene.of(node.name, "scripts"),
-            *(() if node.name in scene.settled else firewall.all_opened(scene)),
-        ),
+        after=(scene.of(node.name, "scripts"),),
         values=told,
         word=f"incarnation-{node.generation}" if node.generation > 1 else "",
         leaves=True,

@@ -16,7 +16,6 @@ Kind = Literal[
 # Which part of a cluster's life a step is of; steps.py lists them.
 Part = Literal[
     "machines",
-    "firewall opens",
     "leafs",
     "snapshot",
     "retire",
@@ -35,7 +34,6 @@ Part = Literal[
     "stopped",
     "ingress",
     "virtual IP",
-    "firewall",
     "gate",
 ]
 GroupKind = Literal["EtcdMember", "Master", "Rollout", "Addons", "Acceptance", "WorkerPool"]

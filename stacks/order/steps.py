@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from stacks.order import control_plane, doors, end, firewall, workers
+from stacks.order import control_plane, doors, end, workers
 from stacks.order.scene import Scene, machine
 from stacks.order.step import Group, Step, of_part
 
@@ -72,7 +72,6 @@ def _is_on_absent(step: Step) -> bool:
 
 def _steps(scene: Scene) -> Iterator[Step]:
     yield from of_part("machines", _machines(scene, recreated=False))
-    yield from of_part("firewall opens", firewall.opened(scene))
     yield from of_part("leafs", control_plane.leafs(scene))
     yield from of_part("snapshot", control_plane.saved(scene))
     yield from of_part("retire", control_plane.taken_out(scene))
@@ -90,9 +89,7 @@ def _steps(scene: Scene) -> Iterator[Step]:
     tls = [*of_part("ingress", doors.tls(scene))]
     vip = [*of_part("virtual IP", doors.virtual_ip(scene))]
     yield from (*out, *tls, *vip)
-    ends = _ends(out, tls, vip)
-    yield from of_part("firewall", firewall.closed(scene, ends))
-    yield from of_part("gate", end.proved(scene, (*ends, *firewall.all_closed(scene))))
+    yield from of_part("gate", end.proved(scene, _ends(out, tls, vip)))
 
 
 def groups(scene: Scene) -> tuple[Group, ...]:

@@ -28,8 +28,6 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
     "vip": ("validated", "listens", "expect_adverts"),
     "vip-peers": ("validated",),
     "vip-away": ("virtual_ip_gone",),
-    "firewall": ("checked", "lets_this_in"),
-    "firewall-open": ("checked",),
     "gate": ("check_api", "rolled_out"),
     "leave": ("nothing_runs",),
 }

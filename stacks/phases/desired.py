@@ -11,11 +11,10 @@ from collections.abc import Mapping
 
 from stacks.cluster import digests
 from stacks.cluster.plan import Node, Plan
-from stacks.phases import etcd_member, firewall, front_doors, scripts
+from stacks.phases import etcd_member, front_doors, scripts
 from stacks.phases.master import of_master
 from stacks.phases.node import of_node
 from stacks.render import containerd, hooks, ingress, kubeadm, kubelet
-from stacks.render.firewall import RULES
 
 # Where a value is on the node. The phases know these paths; the lab's stories compare both.
 PATHS: Mapping[str, str] = {
@@ -30,8 +29,6 @@ PATHS: Mapping[str, str] = {
     "HAPROXY_CFG": "/etc/haproxy/haproxy.cfg",
     "INGRESS_CFG": ingress.CONFIG,
     "INGRESS_UNIT": "/etc/systemd/system/kube-ha-ingress.service",
-    "FIREWALL_NFT": RULES,
-    "FIREWALL_UNIT": "/etc/systemd/system/kube-ha-firewall.service",
     "KEEPALIVED_CONF": "/etc/keepalived/keepalived.conf",
     "KEEPALIVED_DROPIN": "/etc/systemd/system/keepalived.service.d/kube-ha.conf",
     "ETCD_ENV": "/etc/kube-ha/etcd/etcd.env",
@@ -88,9 +85,6 @@ def of_phases(plan: Plan, node: Node) -> dict[str, dict[str, str]]:
         found["vip-away"] = front_doors.of_others(plan)
     if node in plan.ingress:
         found["ingress"] = front_doors.of_ingress(plan)
-    if firewall.is_wanted(plan):
-        found["firewall-open"] = firewall.of_opening(plan, node)
-        found["firewall"] = firewall.of_firewall(plan, node)
     return found
 
 

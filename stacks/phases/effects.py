@@ -86,20 +86,6 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
             ("RESTING", "maintenance"),
         )
     },
-    ("node", "FIREWALL"): Effect(what="firewall", then="phase firewall follows at the end"),
-    ("firewall-open", "FIREWALL_NFT"): Effect(
-        what="firewall", then="what is let in from now on comes beside what already is"
-    ),
-    ("firewall", "FIREWALL_NFT"): Effect(
-        what="firewall", then="what is let in no longer is dropped, open connections stay"
-    ),
-    ("firewall", "FIREWALL_UNIT"): Effect(what="the firewall's unit", then=_QUIET),
-    **{
-        (phase, "GENERATION"): Effect(
-            what="converge.generation", then="every phase runs again, what is right stays"
-        )
-        for phase in ("firewall-open", "firewall")
-    },
     ("node", "INGRESS"): Effect(what="ingress tier", then=_QUIET),
     ("ingress", "INGRESS_CFG"): Effect(what="ingress.cfg", then=_HAPROXY),
     ("ingress", "HOSTS"): Effect(what="certificate of the ingress tier", then=_HAPROXY),

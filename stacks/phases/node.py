@@ -10,7 +10,7 @@ from stacks.catalogue import registry as catalogue
 from stacks.cluster import cloud_machines, clouds, digests, rotation
 from stacks.cluster.artifacts import File, images
 from stacks.cluster.plan import Node, Plan
-from stacks.phases import downloads, firewall, serving_certificates
+from stacks.phases import downloads, serving_certificates
 from stacks.providers import registry
 from stacks.render import containerd, haproxy, hooks, kubelet, sysctl, value
 
@@ -57,24 +57,13 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
         values |= {"HAPROXY_CFG": value.of(haproxy.local_api(plan, node)), **_cluster_ca(plan)}
     if node in plan.holders:
         values["PACKAGES"] += " keepalived"
-    if firewall.is_wanted(plan) and not node.in_kubernetes:
-        values["PACKAGES"] += " nftables"
-    return values | _doors(plan, node) | downloads.proxy(plan)
-
-
-def _doors(plan: Plan, node: Node) -> dict[str, str]:
-    """What phases follow that a machine may have been through before, and that are undone without.
-
-    Masters too where load balancers have both: phase vip-away ends them once those run as standby.
-    """
-    values: dict[str, str] = {}
+    # Masters too where load balancers have both: phase vip-away ends them once those run as
+    # standby.
     if plan.holders and plan.listens(node):
         values["VIP"] = plan.vip
     if plan.ingress and plan.listens(node):
         values["INGRESS"] = "1"
-    if firewall.is_wanted(plan):
-        values["FIREWALL"] = "1"
-    return values
+    return values | downloads.proxy(plan)
 
 
 def _kubelet(plan: Plan, node: Node) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +12,6 @@ FOLDER = Path(__file__).resolve().parents[2] / "components" / "scripts"
 # In the order in which a node meets them.
 NODE_PHASES = (
     "preflight",
-    "firewall-open",
     "node",
     "pki",
     "etcd-member",
@@ -23,7 +21,6 @@ NODE_PHASES = (
     "vip-away",
     "vip",
     "ingress",
-    "firewall",
 )
 CLUSTER_PHASES = (
     *("addon", "manifests", "mint", "snapshot", "retire", "rotation"),
@@ -48,12 +45,6 @@ def script_sum(phase: str) -> str:
     """Short hash of the scripts one phase is made of; run.sh compares it on the node."""
     text = b"".join((FOLDER / name).read_bytes() for name in parts(phase))
     return hashlib.sha256(text).hexdigest()[:16]
-
-
-def sums(*, without: Collection[str] = ()) -> dict[str, str]:
-    """Of all phases of this program, by name."""
-    every = (*NODE_PHASES, *CLUSTER_PHASES)
-    return {phase: script_sum(phase) for phase in every if phase not in without}
 
 
 @cache

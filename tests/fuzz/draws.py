@@ -232,15 +232,6 @@ def _node_port(dice: Dice, by_type: Draw) -> object:
     return dice.between(30000, 32767) if dice.chance(90) else by_type(dice)
 
 
-def _let_in(dice: Dice, by_type: Draw) -> object:
-    """Ports most often where the protocol has some."""
-    said = by_type(dice)
-    for one in said if isinstance(said, list) and dice.chance(95) else []:
-        if one["protocol"] not in ("tcp", "udp"):
-            one.pop("ports", None)
-    return said
-
-
 def _zones(dice: Dice, by_type: Draw) -> object:
     """Those that pools of clouds are in most often (clouds.py)."""
     known = ["europe-west3-a", "eu-central-1a"]
@@ -311,7 +302,6 @@ _BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
     ("ControlPlaneSpec", "scheduler_args"): _verbose,
     ("KubeletSpec", "feature_gates"): _gates,
     ("DnsZoneSpec", "domain"): _domain,
-    ("FirewallSpec", "more"): _let_in,
     ("EtcdDoorSpec", "pools"): _one_pool,
     ("BgpPeerSpec", "zones"): _zones,
     ("NetworkSpec", "bgp_reflector_pools"): _one_pool,

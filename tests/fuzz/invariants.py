@@ -28,9 +28,7 @@ from tests.fuzz.paths import leads_somewhere
 Raw = Mapping[str, object]
 
 # Values that list machines: those of a master or member follow who the others are.
-_LISTS = frozenset(
-    {"MEMBERS", "HAPROXY_CFG", "KUBEADM_CONFIG", "KEEPALIVED_CONF", "PEERS", "FIREWALL_NFT"}
-)
+_LISTS = frozenset({"MEMBERS", "HAPROXY_CFG", "KUBEADM_CONFIG", "KEEPALIVED_CONF", "PEERS"})
 
 
 def of_problems(found: Sequence[Problem], *configs: Raw) -> None:

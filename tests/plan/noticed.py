@@ -9,7 +9,6 @@ from functools import cached_property
 
 from stacks.cluster.plan import Plan
 from tests.plan.commands import Command, commands, members
-from tests.plan.noticed_firewall import api_causes, port_causes
 from tests.plan.noticed_pods import Pods
 from tests.plan.registration import Change, Run
 from tests.plan.stops import Stop, Stops, nodes_of
@@ -66,7 +65,6 @@ class Noticed:
         found |= {Cause(ETCD, kind, about) for kind, about in self._etcd_door()}
         of_pods = Pods(self.then, self.plan, self.run, self.commands)
         found |= {Cause(PODS, kind, about) for kind, about in of_pods.causes()}
-        found |= {Cause(PODS, kind, about) for kind, about in port_causes(self._that_stay)}
         return found | {Cause(INGRESS, kind, about) for kind, about in self._ingress()}
 
     def _named(self, end: str) -> Command | None:
@@ -158,13 +156,6 @@ class Noticed:
         if names := self._names_that_go():
             yield "names go", names
         yield from self._kubeconfigs()
-        yield from api_causes(self._that_stay)
-
-    @cached_property
-    def _that_stay(self) -> list[Command]:
-        """Not of machines that come: nobody is cut off from those."""
-        were = {node.name for node in self.then.nodes}
-        return [one for one in self.commands if one.node in were and not one.is_recreated]
 
     def _endpoint(self) -> Iterator[tuple[str, frozenset[str]]]:
         host = self.then.endpoint.rpartition(":")[0]

@@ -103,26 +103,6 @@ BALANCERS = {
     "one without keepalived": (OWN, edited(OWN, {"nodes": {"edge-2": {"state": "lost"}}})),
     "one that is recreated": (OWN, edited(OWN, {"nodes": {"edge-2": {"generation": 2}}})),
 }
-VIP = {"frontDoors.vip": {"address": "10.92.0.5"}}
-FILTERED = {
-    "machines.firewall": {"apiFrom": ["10.0.0.0/8"], "more": [{"protocol": "tcp", "ports": 9100}]}
-}
-FIREWALLS = {
-    "its birth": (None, lab(FILTERED)),
-    "begun": (lab(), lab(FILTERED)),
-    "ended": (lab(FILTERED), lab()),
-    "narrowed": (lab(FILTERED), lab({"machines.firewall": {"apiFrom": ["10.2.0.0/16", "10.3.0.0/16"]}})),
-    "widened": (lab(FILTERED), lab({"machines.firewall": {**FILTERED["machines.firewall"], "apiFrom": []}})),
-    "a worker comes": (lab(FILTERED), lab({**FILTERED, "pools.worker.count": 3})),
-    "a worker comes with it": (lab(), lab({**FILTERED, "pools.worker.count": 3})),
-    "a master is recreated": (lab(FILTERED), lab({**FILTERED, "nodes": {"master-2": {"generation": 2}}})),
-    "masters leave": (lab(FILTERED), lab({**FILTERED, "pools.master.count": 1})),
-    "one is absent": (lab(FILTERED), lab({**FILTERED, "nodes": {"worker-1": {"state": "absent"}}, "pools.worker.count": 3})),
-    "one is decommissioned": (lab(FILTERED), lab({**FILTERED, "nodes": {"worker-1": {"state": "decommissioned"}}})),
-    "load balancers": (lab({**FILTERED, **VIP}), lab({**FILTERED, **VIP, "pools.edge": {"roles": ["loadbalancer"], "count": 2}})),
-    "a load balancer is lost": (edited(EDGES, FILTERED), edited(EDGES, {**FILTERED, "nodes": {"edge-1": {"state": "lost"}}})),
-    "everything again": (lab(FILTERED), lab({**FILTERED, "converge.generation": 2})),
-}  # fmt: skip
 BIRTHS = {"lab": lab(), "adopt": adopted(), "gcp": gcp(), "aws": aws()}
 
 
@@ -139,23 +119,6 @@ def test_what_is_around_machines_is_told(stacks: Stacks, name: str) -> None:
 @pytest.mark.parametrize("name", BALANCERS)
 def test_a_load_balancer_that_is_given_up_is_told(stacks: Stacks, name: str) -> None:
     assert told(stacks, Pair(name, *BALANCERS[name])).findings() == []
-
-
-@pytest.mark.parametrize("name", FIREWALLS)
-def test_what_the_firewall_of_machines_does_is_told(stacks: Stacks, name: str) -> None:
-    assert told(stacks, Pair(name, *FIREWALLS[name])).findings() == []
-
-
-def test_a_machine_that_was_absent_hears_who_came_meanwhile(stacks: Stacks) -> None:
-    engine = stacks.new(lab(FILTERED))
-    updated(stacks, engine, lab(FILTERED))
-    absent = {**FILTERED, "nodes": {"worker-1": {"state": "absent"}}, "pools.worker.count": 3}
-    for config in (lab(absent), lab({**FILTERED, "pools.worker.count": 3})):
-        update = updated(stacks, engine, config)
-        assert update.findings() == []
-    back = {change.name: change.mark for change in update.run.changes}
-    assert back["dev-worker-1-firewall-open"] == back["dev-worker-1-firewall"] == "+"
-    assert "dev-master-1-firewall" not in back
 
 
 @pytest.mark.parametrize("name", NETWORKS)

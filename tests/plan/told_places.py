@@ -35,8 +35,6 @@ _OF_NODE: Mapping[str, tuple[str, str, str]] = {
     "vip-peers": ("vip-peers", "vip-peers", "node"),
     "vip": ("vip", "vip", "node"),
     "ingress": ("ingress", "ingress", "node"),
-    "firewall-open": ("firewall-open", "firewall-open", "node"),
-    "firewall": ("firewall", "firewall", "node"),
     "decommission": ("decommission", "decommission", "node"),
 }
 # Of the cluster, by the rest of the name.

@@ -44,11 +44,6 @@ class Machines:
         lab.machine_sh("lab-up", LAB=self.lab, SUBNET=self._subnet, BUNDLE=".local/bundle")
         _make_key(self.user_key)
 
-    def start_alone(self, name: str, number: int) -> None:
-        """The same in a lab that is there, for nobody to log in."""
-        _make_key(self.user_key)
-        self.start(name, number)
-
     def start(self, name: str, number: int) -> dict[str, object]:
         """A machine at address `number` of the subnet; its entry for a pool's hosts."""
         host_key = self._folder / name

@@ -53,18 +53,6 @@ def test_what_is_as_planned_differs_in_nothing(edits: dict[str, object]) -> None
     assert drift.table(seen.plan.nodes, seen.report)[-1] == "everything is as planned"
 
 
-@pytest.mark.parametrize(
-    ("state", "how"), [("changed", "are not those of the file"), ("missing", "are gone")]
-)
-def test_rules_that_the_kernel_has_otherwise_than_the_file_are_told(state: str, how: str) -> None:
-    plan = planned(lab({"machines.firewall": {}}))
-    assert look(plan).report.count == 0
-    do = "systemctl reload kube-ha-firewall there loads the file again"
-    assert of_machine("worker-1", {"firewall": line("firewall", state)}, plan) == [
-        ("unit", f"the loaded rules of its firewall {how}", do)
-    ]
-
-
 JOURNAL = "journalctl -u {} there tells why; " + RAISE
 CASES: list[tuple[str, Edits, list[tuple[str, str, str]]]] = [
     (

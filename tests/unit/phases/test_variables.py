@@ -50,8 +50,6 @@ SHELL = {
 TRIGGERS = {
     "addon": {"GENERATION"},
     "etcd-member": {"ETCD_CA", "GENERATION", "OS_PACKAGES"},
-    "firewall": {"GENERATION"},
-    "firewall-open": {"GENERATION"},
     "gate": {"PLAN"},
     "ingress": {"GENERATION", "CERTIFICATES", "GIVEN", "HOSTS"},
     "manifests": {"GENERATION"},
@@ -103,7 +101,6 @@ MORE = (
     (None, lab({**_VIP, "nodes/edge-1": {"state": "maintenance"}})),
     (None, adopted({"frontDoors.vip": {"address": "192.0.2.5"}, "addons": {"prometheus": {}}})),
     (None, adopted({"addons": {"logs": {}}})),
-    (None, adopted({"machines.firewall": {}})),
     (None, adopted(_BRINGING)),
     (None, adopted({**_BRINGING, "addons": {"team": {"secrets": {"own": _EVERYWHERE}}}})),
     (None, gcp({"pools.worker.spot": True})),
