@@ -67,8 +67,8 @@ def _plain(values: object) -> Iterator[Problem]:
     for name, value in values.items():
         if not _is_encrypted(value):
             text = "is a secret and stands here in plain text: replace it where it is from, then"
-            way = f"`pulumi config set --secret --path {path}.{name}`"
-            yield Problem(problems.dotted((ADDON_SECRETS, str(name))), f"{text} {way}")
+            where = problems.dotted((ADDON_SECRETS, str(name)))
+            yield Problem(where, f"{text} `pulumi config set --secret --path kube-ha:{where}`")
 
 
 def _is_encrypted(value: object) -> bool:
