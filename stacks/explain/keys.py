@@ -36,8 +36,10 @@ def made(then: Plan, plan: Plan) -> tuple[str, ...]:
 
 def _renewal(then: Plan, plan: Plan) -> tuple[str, ...]:
     was, now = (one.spec.pki.leaf_renewal_hours for one in (then, plan))
-    # Leafs that live longer or shorter are new ones, which have it from the start.
-    if was == now or then.spec.pki.leaf_validity_hours != plan.spec.pki.leaf_validity_hours:
+    if was == now:
+        return ()
+    old, new = ({text for _, text in leafs(one, certificates.table(one))} for one in (then, plan))
+    if not old & new:  # all are new ones, which have it from the start
         return ()
     text = f"leafs are renewed by the first update within {now} hours of their end ({was} before)"
     return (f"{text}; that is noted with each of them in the state",)
