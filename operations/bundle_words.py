@@ -22,8 +22,11 @@ def main(arguments: list[str]) -> int:
     file = Path(f"Pulumi.{name}.yaml")
     try:
         words = of_file(file)
-    except (StackFileError, SpecError):
-        sys.stderr.write(f"WARNING {file} has problems: make plan STACK={name} lists them\n")
+    except (StackFileError, SpecError) as error:
+        sys.stderr.write(
+            f"ERROR {file} does not say what a bundle needs for it: {error}\n"
+            f"  do: make plan STACK={name} lists all its problems\n"
+        )
         return 1
     sys.stdout.writelines(f"{word}\n" for word in words)
     return 0

@@ -66,6 +66,17 @@ def test_a_config_with_problems_tells_them(file: Path) -> None:
         name_addons.add(file, ["all"])
 
 
+def test_a_stack_file_that_is_not_there_has_no_bundle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert bundle_words.main(["prod"]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "ERROR Pulumi.prod.yaml does not say what a bundle needs for it" in told.err
+    assert "do: make plan STACK=prod" in told.err
+
+
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
