@@ -146,15 +146,15 @@ check: python ## lint, types, imports between rooms, workflows; changes nothing
 	@! git grep -nE '^(<<<<<<<|>>>>>>>) ' || { echo "the mark of a merge that was not finished"; exit 1; }
 	@$(PY) -m ruff format --check . && $(PY) -m ruff check . && $(PY) -m mypy . && .venv/bin/lint-imports --no-logo --no-cache && .venv/bin/shfmt -i 2 -ci -d $$(git ls-files '*.sh') && git ls-files '*.sh' | xargs -n 6 -P "$$(nproc)" .venv/bin/shellcheck -x && .venv/bin/zizmor -q --offline --strict-collection .github/workflows && .venv/bin/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml && $(PY) -m pytest -q tests/unit/test_limits.py tests/unit/test_idioms.py tests/unit/test_docs.py && $(PY) -m tests.evidence --check
 
-test: setup ## fast tiers, the core stories on the lab, and of the others those that nothing has run for longest; LANES at a time
+test: setup helm ## fast tiers, the core stories on the lab, and of the others those that nothing has run for longest; LANES at a time
 	@bash lab/host.sh install tests
 	@$(PY) -m toolchain.yaml_host
 	@$(PY) -m tests.run core $(if $(LANES),--lanes $(LANES))
 
-fuzz: setup ## planning with random configs and edits, N (10000) of each; TOLD (200) updates are compared with what is registered: those of SEED, else other ones every time, from life FIRST (0)
+fuzz: setup helm ## planning with random configs and edits, N (10000) of each; TOLD (200) updates are compared with what is registered: those of SEED, else other ones every time, from life FIRST (0)
 	@KUBE_HA_FUZZ=$(or $(N),10000) $(PY) -m pytest -q tests/fuzz && $(PY) -m tests.plan.told_fuzz --pairs $(or $(TOLD),200) $(if $(SEED),--seed $(SEED)) $(if $(FIRST),--first $(FIRST))
 
-e2e: setup ## every story that has not passed yet on what is here, LANES at a time; all with FRESH=1, some with STORY=name,name
+e2e: setup helm ## every story that has not passed yet on what is here, LANES at a time; all with FRESH=1, some with STORY=name,name
 	@bash lab/host.sh install tests
 	@$(PY) -m toolchain.yaml_host
 	@$(PY) -m tests.run $(if $(FRESH),fresh,all) $(STORY) $(if $(LANES),--lanes $(LANES))

@@ -143,7 +143,7 @@ main() {
   toolchain
   background "artefacts" bash lab/bundle.sh dev
   collect
-  .venv/bin/python -m artifacts.helm # of tests, too
+  helm_of_charts
   link_kubectl
   say "setup     complete in $((SECONDS - started)) s"
 }
