@@ -17,7 +17,7 @@ from pulumi.runtime import rpc, settings
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.sync_await import _sync_await
 
-from components.ssh.reach import Jump
+from components.ssh.hop import Hop
 
 OUTPUT = "applied"
 SSH = "ssh"  # how machines are reached, by node
@@ -32,7 +32,7 @@ class Last:
     doors: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     # The same of those behind the stack's bastion, and that one.
     behind: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    jump: Jump | None = None
+    jump: Hop | None = None
 
 
 def read(output: str = OUTPUT) -> Last:
@@ -53,14 +53,14 @@ def _doors(ways: Mapping[str, Any], *, behind: bool = False) -> dict[str, tuple[
     }
 
 
-def _behind(ways: Mapping[str, Any]) -> tuple[Mapping[str, tuple[str, int]], Jump | None]:
+def _behind(ways: Mapping[str, Any]) -> tuple[Mapping[str, tuple[str, int]], Hop | None]:
     """Machines that are reached by one bastion with a key; with an agent nobody can be asked."""
     jumps = [jump for way in ways.values() if (jump := way.get("bastion"))]
     if not jumps or not jumps[0].get("privateKey") or not jumps[0].get("hostKey"):
         return {}, None
     said = jumps[0]
-    jump = Jump(
-        host=str(said["host"]),
+    jump = Hop(
+        address=str(said["host"]),
         port=int(said.get("port") or 22),
         user=str(said["user"]),
         key=str(said["privateKey"]),

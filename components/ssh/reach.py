@@ -9,26 +9,17 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+
+from components.ssh import hop
+from components.ssh.hop import Hop
 
 _LIMIT_S = 2.0
 _TRIES = 2  # a packet may get lost
 _AT_ONCE = 64
 _BEHIND_S = 20.0  # of a login to the bastion, and a connection from there
 _BEHIND_AT_ONCE = 8  # sshd takes ten logins at a time by itself
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Jump:
-    """A bastion, and who logs in there."""
-
-    host: str
-    port: int
-    user: str
-    host_key: str
-    key: str = field(repr=False)
 
 
 def silent(doors: Mapping[str, tuple[str, int]]) -> frozenset[str]:
@@ -56,11 +47,11 @@ def _speaks(door: tuple[str, int]) -> bool:
         return False
 
 
-def silent_behind(jump: Jump, doors: Mapping[str, tuple[str, int]]) -> frozenset[str]:
+def silent_behind(jump: Hop, doors: Mapping[str, tuple[str, int]]) -> frozenset[str]:
     """The same of machines behind a bastion, by this computer's SSH client; nobody without one."""
     with tempfile.TemporaryDirectory(prefix="kube-ha-") as folder:
-        command = _client(jump, Path(folder))
-        ask = partial(_speaks_behind, command, jump.host)
+        command = hop.client(jump, Path(folder) / "bastion")
+        ask = partial(_speaks_behind, command, jump.address)
         try:
             with ThreadPoolExecutor(max_workers=_BEHIND_AT_ONCE) as pool:
                 answers = dict(zip(doors, pool.map(ask, doors.values()), strict=True))
@@ -68,31 +59,6 @@ def silent_behind(jump: Jump, doors: Mapping[str, tuple[str, int]]) -> frozenset
             return frozenset()
     left = {name for name, speaks in answers.items() if not speaks}
     return frozenset() if len(left) == len(doors) else frozenset(left)
-
-
-def _client(jump: Jump, folder: Path) -> list[str]:
-    """The client's command up to where it is to connect; the key is in `folder` for its one use."""
-    key, known = folder / "key", folder / "known_hosts"
-    where = jump.host if jump.port == 22 else f"[{jump.host}]:{jump.port}"
-    known.write_text(f"{where} {jump.host_key}\n")
-    descriptor = os.open(key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as stream:
-        stream.write(jump.key.rstrip("\n") + "\n")
-    options = {
-        "BatchMode": "yes",
-        "ConnectTimeout": "10",
-        "GlobalKnownHostsFile": "/dev/null",
-        "HostKeyAlgorithms": jump.host_key.split()[0],
-        "IdentitiesOnly": "yes",
-        "IdentityAgent": "none",
-        "IdentityFile": str(key),
-        "LogLevel": "QUIET",
-        "StrictHostKeyChecking": "yes",
-        "UpdateHostKeys": "no",
-        "UserKnownHostsFile": str(known),
-    }
-    words = ["ssh", "-F", "none", "-T", "-p", str(jump.port), "-l", jump.user]
-    return [*words, *(word for item in options.items() for word in ("-o", "=".join(item)))]
 
 
 def _speaks_behind(command: list[str], jump: str, door: tuple[str, int]) -> bool:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from components.ssh import tunnel
+from components.ssh.hop import Hop
 from operations.engine.engine import Engine, StackError
 from operations.ssh import client
-from operations.ssh.client import Hop, Target
+from operations.ssh.client import Target
 from stacks.cluster import clouds
 from stacks.cluster.plan import Node, Plan
 from stacks.cluster.resolve import plan

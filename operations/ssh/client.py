@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
@@ -12,28 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from components.ssh import script
+from components.ssh import hop, script
+from components.ssh.hop import Hop
 from stacks.cluster.plan import Bastion, Ssh
 from stacks.phases import scripts
 
-_DIAL_S = 15
 _HANDSHAKE_S = 60  # beyond a phase's own limit: bastion and machine, keys, an agent that asks
 _MOST = 8 * 2**20  # characters of an answer; a probe of a thousand nodes has about 200,000
 _CONTROL = re.compile(r"[^\n\t -~]")
 _COMMAND = re.compile(r"^([ \t]*)::|##\[", re.MULTILINE)
-_MACHINE, _KNOWN = "machine", "known_hosts"
+_MACHINE = "machine"
 UNREACHABLE = 255  # ssh's own exit code; the phases end with others
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hop:
-    """One SSH server: where, as whom, with which key."""
-
-    address: str
-    port: int
-    user: str
-    host_key: str | None  # None: not pinned, by the user's explicit word
-    key: str | None  # text of a private key; None: the agent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,9 +138,9 @@ def client(target: Target, folder: Path, *, terminal: bool = False) -> list[str]
 
     `terminal`: the session has one, as a login shell needs.
     """
-    words = _words(target.hop, folder / _MACHINE)
+    words = hop.client(target.hop, folder / _MACHINE)
     if target.bastion:
-        through = _words(target.bastion, folder / "bastion")
+        through = hop.client(target.bastion, folder / "bastion")
         # The client splits this by a shell: none of the words holds a blank (user, address and
         # path are checked with the config).
         proxy = " ".join([*through, "-W", "%h:%p", target.bastion.address])
@@ -162,38 +150,4 @@ def client(target: Target, folder: Path, *, terminal: bool = False) -> list[str]
 
 def known_hosts(folder: Path) -> Path:
     """Where the command of `client` keeps the machine's host key."""
-    return folder / _MACHINE / _KNOWN
-
-
-def _words(hop: Hop, files: Path) -> list[str]:
-    files.mkdir()
-    known = files / _KNOWN
-    where = hop.address if hop.port == 22 else f"[{hop.address}]:{hop.port}"
-    known.write_text(f"{where} {hop.host_key}\n" if hop.host_key else "")
-    options = {
-        "BatchMode": "yes",
-        "ConnectTimeout": str(_DIAL_S),
-        "ServerAliveInterval": "15",
-        "LogLevel": "ERROR",
-        "GlobalKnownHostsFile": "/dev/null",
-        "UserKnownHostsFile": str(known),
-        "StrictHostKeyChecking": "yes" if hop.host_key else "no",
-        "UpdateHostKeys": "no",
-    }
-    if hop.host_key:
-        # Else a server that has several shows another one than the pinned.
-        options["HostKeyAlgorithms"] = _algorithms(hop.host_key.split()[0])
-    if hop.key is not None:
-        path = files / "key"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as stream:
-            stream.write(hop.key.rstrip("\n") + "\n")
-        options |= {"IdentityFile": str(path), "IdentitiesOnly": "yes", "IdentityAgent": "none"}
-    words = ["ssh", "-F", "none", "-T", "-p", str(hop.port), "-l", hop.user]
-    for name, value in options.items():
-        words += ["-o", f"{name}={value}"]
-    return words
-
-
-def _algorithms(kind: str) -> str:
-    return "rsa-sha2-512,rsa-sha2-256" if kind == "ssh-rsa" else kind
+    return folder / _MACHINE / hop.KNOWN

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from components.ssh.hop import Hop
 from operations import verify
 from operations.engine.stack import Stack
 from operations.etcd_snapshots import transfer
 from operations.ssh import client
-from operations.ssh.client import Hop, Target
+from operations.ssh.client import Target
 from stacks.cluster import artifacts
 from stacks.cluster.resolve import plan
 from stacks.load import load

@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 
 from components.ssh import tunnel as near_end
+from components.ssh.hop import Hop
 from operations import api
 from operations.engine.engine import StackError
-from operations.ssh.client import Hop, Target
+from operations.ssh.client import Target
 from tests.toolchain import sshd as servers
 from tests.toolchain.sshd import Sshd, free_port
 

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from components.ssh.hop import Hop
 from operations import backup, restore
 from operations.engine import stack
 from operations.engine.engine import Engine, StackError
 from operations.engine.stack import Stack
 from operations.etcd_snapshots import object_store, transfer
 from operations.ssh import client
-from operations.ssh.client import Answer, Hop, Target
+from operations.ssh.client import Answer, Target
 from stacks.cluster.resolve import plan
 from stacks.load import load
 from tests.scripts.real_etcd import BACKUP_KEY, CLUSTER_ID

@@ -12,11 +12,12 @@ from pathlib import Path
 import asyncssh
 import pytest
 
+from components.ssh.hop import Hop
 from operations import hostkeys
 from operations.engine.engine import StackError
 from operations.hostkeys import Server
 from operations.ssh import host_keys
-from operations.ssh.client import Hop, Target
+from operations.ssh.client import Target
 from stacks.config.values import KEY_TYPES
 from stacks.edits.memory import fingerprint
 from tests.toolchain.sshd import free_port

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from components.ssh.hop import Hop
 from operations import drift, status
 from operations.engine import stack
 from operations.engine.engine import StackError
 from operations.engine.stack import Stack
 from operations.observe import expected, observation, probe
 from operations.ssh import client
-from operations.ssh.client import Hop, Target
+from operations.ssh.client import Target
 from stacks.cluster.plan import Plan
 from tests.unit.configs import adopted, host_key, lab, planned
 from tests.unit.operations import probed

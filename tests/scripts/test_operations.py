@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from components.ssh.hop import Hop
 from operations import preflight, verify
 from operations.engine import stack
 from operations.engine.engine import StackError
 from operations.engine.stack import Stack
 from operations.ssh import client as machine
-from operations.ssh.client import Answer, Hop, Target
+from operations.ssh.client import Answer, Target
 from tests.unit.configs import adopted, host_key, planned
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nhidden\n-----END OPENSSH PRIVATE KEY-----"

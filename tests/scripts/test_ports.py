@@ -10,12 +10,13 @@ from itertools import permutations
 
 import pytest
 
+from components.ssh.hop import Hop
 from operations import preflight
 from operations.engine.stack import Stack
 from operations.ports import matrix
 from operations.ports.matrix import Probe, Report
 from operations.ssh import client
-from operations.ssh.client import Answer, Hop, Target
+from operations.ssh.client import Answer, Target
 from stacks.cluster.plan import Node, Plan
 from tests.toolchain.sshd import free_port
 from tests.unit.configs import adopted, host, planned

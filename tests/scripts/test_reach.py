@@ -12,8 +12,8 @@ from unittest import mock
 
 import pytest
 
-from components.ssh import reach
-from components.ssh.reach import Jump
+from components.ssh import hop, reach
+from components.ssh.hop import Hop
 from tests.toolchain import sshd as servers
 
 
@@ -81,10 +81,10 @@ def test_hundreds_are_asked_at_once(doors: dict[str, tuple[str, int]]) -> None:
 
 
 @pytest.fixture
-def jump(tmp_path: Path) -> Iterator[Jump]:
+def jump(tmp_path: Path) -> Iterator[Hop]:
     server = servers.start(tmp_path)
-    yield Jump(
-        host="127.0.0.1",
+    yield Hop(
+        address="127.0.0.1",
         port=server.port,
         user=server.user,
         host_key=server.host_key(),
@@ -95,21 +95,22 @@ def jump(tmp_path: Path) -> Iterator[Jump]:
 
 
 def test_behind_a_bastion_the_same_is_asked_through_it(
-    jump: Jump, doors: dict[str, tuple[str, int]]
+    jump: Hop, doors: dict[str, tuple[str, int]]
 ) -> None:
     with mock.patch.object(reach, "_BEHIND_S", 5.0):
         found = reach.silent_behind(jump, doors)
         assert found == {"hangs", "something-else", "refuses", "no-such-name"}
+        assert jump.key is not None
         assert jump.key not in repr(jump)
 
 
 def test_where_nobody_answers_it_is_the_bastion(
-    jump: Jump, doors: dict[str, tuple[str, int]]
+    jump: Hop, doors: dict[str, tuple[str, int]]
 ) -> None:
     stranger = replace(
         jump,
         host_key="ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZha2VmYWtlZmFrZWZha2VmYWtlZmFrZWZha2VmYWtl",
     )
     assert reach.silent_behind(stranger, {"well": doors["well"]}) == frozenset()
-    with mock.patch.object(reach, "_client", return_value=["/no/such/program"]):
+    with mock.patch.object(hop, "client", return_value=["/no/such/program"]):
         assert reach.silent_behind(jump, doors) == frozenset()

@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from components.ssh import tunnel as near_end
+from components.ssh.hop import Hop
 from operations import tunnel
 from operations.engine import stack
 from operations.engine.engine import StackError
-from operations.ssh.client import Hop, Target
+from operations.ssh.client import Target
 from stacks.providers.provider import Way
 from tests.toolchain.sshd import free_port
 from tests.unit.configs import aws, behind_tunnel, gcp, host_key, planned

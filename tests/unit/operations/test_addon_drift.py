@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from components.ssh.hop import Hop
 from operations.engine.stack import Stack
 from operations.observe import addons
 from operations.observe.hints import RAISE
 from operations.ssh import client
-from operations.ssh.client import Answer, Hop, Target
+from operations.ssh.client import Answer, Target
 from stacks.cluster.plan import Plan
 from stacks.cluster.resolve import plan
 from stacks.load import load

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from components.ssh.hop import Hop
 from operations.debug import by_api, by_ssh, objects, wanted
 from operations.debug.by_api import NoKubeletError
 from operations.debug.wanted import Wanted
 from operations.engine.engine import StackError
 from operations.engine.kubectl import Kubectl
-from operations.ssh.client import Hop, Target
+from operations.ssh.client import Target
 from stacks.catalogue import toolbox
 from tests.unit.render.examples import VERSIONS, lab
 

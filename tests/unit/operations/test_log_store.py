@@ -15,10 +15,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from components.ssh.hop import Hop
 from operations import log_store, logs
 from operations.engine import stack
 from operations.log_store import Question
-from operations.ssh.client import Hop, Target
+from operations.ssh.client import Target
 from stacks.cluster.resolve import plan
 from stacks.load import load
 from tests.unit.configs import host_key, lab

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from components.ssh.hop import Hop
 from operations import logs, session
 from operations.engine import stack
 from operations.logs import Wanted
-from operations.ssh.client import Hop, Target
+from operations.ssh.client import Target
 from stacks.phases import scripts
 from tests.unit.configs import adopted, host_key, planned
 

@@ -17,13 +17,14 @@ from cryptography.hazmat.primitives import serialization
 from hypothesis import given
 from hypothesis import strategies as st
 
+from components.ssh.hop import Hop
 from operations import preview, report
 from operations.engine import stack
 from operations.observe import observation
 from operations.reports import machines
 from operations.reports.secrets import Secrets
 from operations.ssh import client
-from operations.ssh.client import Answer, Hop, Target
+from operations.ssh.client import Answer, Target
 from operations.users import certificate
 from tests.unit.configs import host_key, lab, planned
 from tests.unit.operations import probed
