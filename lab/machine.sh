@@ -5,6 +5,7 @@
 # stdout is one line. Containers, network and labels all carry the lab's name.
 #
 # LAB SUBNET BUNDLE          lab-up    network kube-ha-LAB; mirror at its second address: files on 8080, images on 5000
+#   FROM BUNDLE                lab-serve mirrors of this checkout that serve the folder FROM serve BUNDLE from here on
 #   LAB                        lab-start mirror and machines run again, as after a reboot of this computer
 #   LAB                        lab-down  everything of that lab goes, machines too
 #   LAB MACHINE ADDRESS        up        a machine that answers SSH (users root and admin, who may sudo)
@@ -115,6 +116,20 @@ mirror_up() {
       --volume "$bundle:/bundle:ro" "$LAB_IMAGE:current" /usr/local/sbin/lab-mirror
   fi
   mirror_start
+}
+
+# What a link led to may be another bundle now: nodes ask the mirror for what that one has.
+lab_serve() {
+  local mirror from
+  while read -r mirror; do
+    if [[ -z $mirror ]]; then continue; fi
+    read -r from _ SUBNET <<<"$(label "$mirror" made-from)"
+    if [[ $from == "$FROM" ]]; then
+      LAB=$(label "$mirror" lab)
+      mirror_up
+    fi
+  done < <(engine ps --all --filter "label=kube-ha.checkout=$CHECKOUT" --filter label=kube-ha.made-from \
+    --format '{{.Names}}')
 }
 
 mirror_start() {
@@ -267,6 +282,10 @@ lab_verb() {
       network_up
       mirror_up
       echo "mirror $(mirror_address)"
+      ;;
+    lab-serve)
+      need FROM BUNDLE
+      lab_serve
       ;;
     lab-start)
       need LAB

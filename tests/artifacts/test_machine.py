@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -135,6 +136,22 @@ def test_lab_start_brings_mirror_and_machines_back(machine: Lab) -> None:
     assert machine.ssh(f"curl -fsS http://{MIRROR}:8080/dl.k8s.io/kubelet") == "a kubelet"
     assert machine("lab-start").returncode == 0, "twice"
     assert "there is no lab other" in machine("lab-start", LAB="other").stderr
+
+
+@pytest.mark.lab
+def test_a_mirror_serves_what_the_link_to_its_bundle_leads_to_now(machine: Lab) -> None:
+    kubelet = f"curl -fsS http://{MIRROR}:8080/dl.k8s.io/kubelet"
+    old, new, link = (machine.folder / name for name in ("bundle", "newer", "link"))
+    shutil.copytree(old, new)
+    (new / "files/dl.k8s.io/kubelet").write_text("another kubelet")
+    link.symlink_to(new)
+    assert machine("lab-serve", FROM=str(machine.folder), BUNDLE=str(link)).returncode == 0
+    assert machine.ssh(kubelet) == "a kubelet", "it served something else"
+    served = machine("lab-serve", FROM=str(old), BUNDLE=str(link), LAB="", SUBNET="")
+    assert served.returncode == 0, served.stderr
+    assert machine.ssh(kubelet) == "another kubelet"
+    assert machine("lab-up").returncode == 0
+    assert machine.ssh(kubelet) == "a kubelet"
 
 
 @pytest.mark.lab

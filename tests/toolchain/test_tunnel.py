@@ -18,8 +18,9 @@ from pathlib import Path
 import pytest
 
 from components.ssh import tunnel
+from components.ssh.hop import Hop
 from operations.ssh import client
-from operations.ssh.client import Hop, Target
+from operations.ssh.client import Target
 from tests.toolchain import sshd as servers
 from tests.toolchain.plugin_client import CallError, Plugin
 from tests.toolchain.sshd import Sshd
