@@ -9,6 +9,7 @@ import pulumi
 
 from components import outputs
 from components.kubernetes_cluster import SECRET, Given, built, prepared, tell
+from components.traces import without_debug
 from stacks.checks import object_store
 from stacks.cluster.plan import API_ADDRESS
 from stacks.config import stack_file
@@ -26,6 +27,7 @@ def refuse(text: str) -> NoReturn:
     sys.exit(SHOWN)
 
 
+without_debug()
 file = Path(f"Pulumi.{pulumi.get_stack()}.yaml")
 given = stack_file.of_engine(os.environ, stack_file.folder(file))
 try:

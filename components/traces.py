@@ -1,10 +1,13 @@
-"""What the engine keeps of where in the program a resource was made."""
+"""What the SDK tells the engine of the program, and nobody needs."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from pulumi import Resource, log
 
 
 @contextmanager
@@ -25,3 +28,23 @@ def without_traces() -> Iterator[None]:
             del sys.tracebacklimit
         else:
             sys.tracebacklimit = before
+
+
+def without_debug() -> None:
+    """From here on the SDK's own debug messages are not sent.
+
+    For each input and output of a resource it tells the engine one, and waits until that has it:
+    some thirty a resource, a third of the program's time. The engine drops them without `--debug`,
+    which nobody can ask for. Whoever wants them sets KUBE_HA_DEBUG.
+    """
+    if not os.environ.get("KUBE_HA_DEBUG"):
+        log.debug = _unsaid
+
+
+def _unsaid(
+    msg: str,
+    resource: Resource | None = None,
+    stream_id: int | None = None,
+    ephemeral: bool | None = None,  # noqa: FBT001 (as the SDK has it)
+) -> None:
+    """In place of pulumi.log.debug."""
