@@ -44,8 +44,11 @@ class Machines:
         lab.machine_sh("lab-up", LAB=self.lab, SUBNET=self._subnet, BUNDLE=".local/bundle")
         _make_key(self.user_key)
 
-    def start(self, name: str, number: int) -> dict[str, object]:
-        """A machine at address `number` of the subnet; its entry for a pool's hosts."""
+    def start(self, name: str, number: int, *, generation: int = 1) -> dict[str, object]:
+        """A machine at address `number` of the subnet; its entry for a pool's hosts.
+
+        Another `generation` is another machine, in place of the one of that name.
+        """
         host_key = self._folder / name
         _make_key(host_key)
         authorized = self.user_key.with_suffix(".pub").read_text().strip()
@@ -55,6 +58,7 @@ class Machines:
             LAB=self.lab,
             MACHINE=name,
             ADDRESS=self.address(number),
+            GENERATION=str(generation),
         )
         kind, key, *_ = host_key.with_suffix(".pub").read_text().split()
         return {"name": name, "address": self.address(number), "hostKey": f"{kind} {key}"}

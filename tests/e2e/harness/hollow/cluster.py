@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,11 +13,10 @@ from tests.e2e.harness.hollow import latency, workers
 from tests.e2e.harness.hollow.latency import Latency
 from tests.e2e.harness.hollow.machines import PORT
 from tests.e2e.harness.hollow.workers import HollowWorkers
-from tests.e2e.harness.lab import ROOT
+from tests.e2e.harness.lab import ROOT, LabError
 from tests.e2e.harness.machines import Machines
 from tests.e2e.harness.stack import Stack
 
-MASTERS = {f"master-{number + 1}": 11 + number for number in range(3)}
 # One more door of SSH: the port is one for all hosts of a stack, and 22 may be this computer's.
 _SSH_TOO = (
     f"printf 'Port 22\\nPort {PORT}\\n' >/etc/ssh/sshd_config.d/hollow.conf && "
@@ -52,6 +51,8 @@ class HollowCluster:
 
     stack: Stack
     workers: HollowWorkers
+    real: Machines
+    masters: Mapping[str, int]  # number of the address, by name
 
     @property
     def hosts(self) -> Path:
@@ -61,24 +62,39 @@ class HollowCluster:
     def ready(self) -> Counter[bool]:
         """How many hollow workers are Ready, and how many are not."""
         found = self.stack.ready(context=self.context())
-        return Counter(is_ready for name, is_ready in found.items() if name not in MASTERS)
+        return Counter(is_ready for name, is_ready in found.items() if name not in self.masters)
 
     def context(self) -> str:
-        """Of a master that runs, for kubectl."""
-        running = {node.name for node in self.stack.nodes()}
-        return next(f"{self.stack.lab}-{name}" for name in MASTERS if name in running)
+        """Of a master that answers, for kubectl."""
+        return next(self._answering("/livez"), ("", ""))[0]  # kubectl then says what is wrong
 
     def latency(self) -> latency.Seen:
-        """What API servers that run have been asked so far."""
-        running = [node.name for node in self.stack.nodes() if node.name in MASTERS]
-        return latency.read(
-            self.stack.kubectl("get", "--raw", "/metrics", context=f"{self.stack.lab}-{name}")
-            for name in running
-        )
+        """What API servers that answer have been asked so far."""
+        return latency.read(text for _, text in self._answering("/metrics"))
+
+    def _answering(self, path: str) -> Iterator[tuple[str, str]]:
+        """Context and answer of each master that answers, one after another."""
+        running = {node.name for node in self.stack.nodes()}
+        for name in self.masters:
+            context = f"{self.stack.lab}-{name}"
+            if name in running:
+                with suppress(LabError):
+                    yield context, self.stack.kubectl("get", "--raw", path, context=context)
 
     def want(self, count: int) -> None:
         """So many workers from the next update on."""
         self.workers.write_hosts(self.hosts, count)
+
+    def rebuild(self, master: str) -> None:
+        """Another machine under its name and address, from the next update on."""
+        entry = self.real.start(master, self.masters[master], generation=2)
+        self.stack.node(master).run(_SSH_TOO)
+        pool = _mapping(self.stack.config["pools"]["master"])
+        hosts = pool["hosts"]
+        assert isinstance(hosts, list)
+        pool["hosts"] = [entry if host["name"] == master else host for host in hosts]
+        self.stack.config["pools"]["master"] = pool
+        self.stack.set_nodes({master: {"generation": 2}})
 
     def forget_checkpoints(self) -> None:
         """From here on the engine writes its state at the end alone: with them it would write all of it 800 times."""
@@ -106,7 +122,9 @@ class HollowCluster:
 
 
 @contextmanager
-def hollow_cluster(name: str, subnet: str, machines: int) -> Iterator[HollowCluster]:
+def hollow_cluster(
+    name: str, subnet: str, machines: int, *, masters: int = 3
+) -> Iterator[HollowCluster]:
     """So many machines for workers are there, none is in the config yet, and nothing is applied."""
     story = name.removeprefix(lab.PREFIX).replace("-", "_")
     real = Machines(name, subnet, ROOT / ".local/test" / f"{story}-machines")
@@ -115,15 +133,16 @@ def hollow_cluster(name: str, subnet: str, machines: int) -> Iterator[HollowClus
         empty = config.adopted(name, real.mirror, real.user_key, {})
         with Stack(story, empty) as stack:
             real.start_lab()
-            masters = [real.start(master, number) for master, number in MASTERS.items()]
-            for master in MASTERS:
+            numbers = {f"master-{number + 1}": 11 + number for number in range(masters)}
+            hosts = [real.start(master, number) for master, number in numbers.items()]
+            for master in numbers:
                 stack.node(master).run(_SSH_TOO)
-            wanted = config.adopted(name, real.mirror, real.user_key, {"master": masters})
+            wanted = config.adopted(name, real.mirror, real.user_key, {"master": hosts})
             stack.config = _with_workers(wanted, stack)
             folder, user = stack.folder / "hollow", real.user_key.with_suffix(".pub")
-            servers = [f"{real.address(number)}:6443" for number in MASTERS.values()]
+            servers = [f"{real.address(number)}:6443" for number in numbers.values()]
             with workers.running(folder, machines, user, servers) as there:
-                cluster = HollowCluster(stack, there)
+                cluster = HollowCluster(stack, there, real, numbers)
                 cluster.want(0)
                 stack.write()
                 yield cluster
