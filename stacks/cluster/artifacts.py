@@ -14,7 +14,7 @@ from pathlib import Path
 
 from artifacts import pins
 from stacks.catalogue import registry as catalogue
-from stacks.cluster.plan import Mirror, Plan
+from stacks.cluster.plan import Mirror, Node, Plan
 from stacks.config import local_file
 from stacks.releases import versions
 from stacks.releases.versions import Versions
@@ -157,6 +157,17 @@ def by_arch(plan: Plan, *, root: Path | None = None) -> dict[str, dict[str, File
     """The files of every architecture that the plan has machines of. Raises ArtifactError."""
     archs = sorted({node.arch for node in (*plan.nodes, *plan.away)})
     return {arch: files(plan, arch, root=root) for arch in archs}
+
+
+def fetched_again(then: Plan, plan: Plan, node: Node, name: str) -> bool:
+    """Whether a file of the same version counts as another one: it is known by another sum.
+
+    Without a mirror that is the pin, or what upstream publishes when a node asks; with one its
+    manifest's, which equals the pin where there is one.
+    """
+    if (then.mirror is None) == (plan.mirror is None):
+        return False
+    return files(replace(plan, mirror=None), node.arch)[name].sha256 is None
 
 
 def outlined(plan: Plan) -> dict[str, dict[str, File]]:

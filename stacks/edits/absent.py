@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stacks.checks.refusals import Refusal
-from stacks.cluster import rotation
+from stacks.cluster import artifacts, rotation
 from stacks.cluster.plan import Node, Plan
 from stacks.cluster.rotation import PATHS
 from stacks.config.pki import Subject
@@ -135,12 +135,17 @@ def _restarted(before: Memory, plan: Plan, there: Sequence[Node], program: Resta
     if then is None:
         return []
     known = {node.name: node for node in then.nodes}
-    version = "etcd" if program == "etcd" else "kubernetes"
+    version, file = ("etcd", "etcd") if program == "etcd" else ("kubernetes", "kubelet")
     every = getattr(then.versions, version) != getattr(plan.versions, version)
     return [
         node.name
         for node in there
-        if node.name in known and (every or _restarts(program, then, known[node.name], plan, node))
+        if node.name in known
+        and (
+            every
+            or artifacts.fetched_again(then, plan, node, file)
+            or _restarts(program, then, known[node.name], plan, node)
+        )
     ]
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from stacks.cluster import certificates
+from stacks.cluster import artifacts, certificates
 from stacks.cluster.plan import Node, Plan
 from stacks.edits import memory
 from stacks.edits.memory import Memory
@@ -32,6 +32,9 @@ from stacks.phases.effects import (
     of_value,
 )
 from stacks.releases import versions
+
+# What decides about a program, where it has another name in artifacts/lock.yaml.
+_FILES = {"kubernetes": "kubelet", "cni_plugins": "cni-plugins"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +184,7 @@ def _versions(then: Plan, plan: Plan, node: Node) -> Iterator[Action]:
         names = ["kubernetes", "containerd", "runc", "cni_plugins", *names]
     for name in names:
         was, now = getattr(then.versions, name), getattr(plan.versions, name)
-        if was != now:
+        if was != now or artifacts.fetched_again(then, plan, node, _FILES.get(name, name)):
             effect = OF_VERSION[name]
             phase = "etcd-member" if name == "etcd" else "node"
             if name == "kubernetes" and node.is_master:
@@ -190,7 +193,10 @@ def _versions(then: Plan, plan: Plan, node: Node) -> Iterator[Action]:
                 stays = plan.spec.rollout.drain.when == "never"
                 effect = OF_VERSION[name] if stays else OTHER_MINOR
             effect = _on(then, node, effect)
-            text = f"{effect.what} {was} -> {now}: {effect.then}"
+            which, then_ = f"{was} -> {now}", effect.then
+            if was == now:
+                which, then_ = f"{now}, fetched again", then_.replace(" as the new version", "")
+            text = f"{effect.what} {which}: {then_}"
             yield Action(phase=phase, text=text, restarts=effect.restarts)
 
 

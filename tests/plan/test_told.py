@@ -103,6 +103,15 @@ BALANCERS = {
     "one without keepalived": (OWN, edited(OWN, {"nodes": {"edge-2": {"state": "lost"}}})),
     "one that is recreated": (OWN, edited(OWN, {"nodes": {"edge-2": {"generation": 2}}})),
 }
+MIRRORED = {"mirror": {"url": "http://m.example.com", "registry": "http://m.example.com:5000", "manifest": ".local/bundle/manifest.json"}}  # fmt: skip
+APART = gcp({"pools.etcd": {"roles": ["etcd"], "count": 1, "zones": ["europe-west3-a"]}, "pools.master.roles": ["master"]})  # fmt: skip
+MIRRORS = {
+    "given machines": (adopted(), adopted(MIRRORED)),
+    "AWS, one master": (aws({"pools.master.count": 1}), aws({"pools.master.count": 1, **MIRRORED})),
+    "members of their own": (APART, edited(APART, MIRRORED)),
+    "with another version of etcd": (adopted(), adopted({**MIRRORED, "cluster.etcd": "3.6.15"})),
+    "no more": (adopted(MIRRORED), adopted()),
+}
 BIRTHS = {"lab": lab(), "adopt": adopted(), "gcp": gcp(), "aws": aws()}
 
 
@@ -114,6 +123,11 @@ def test_the_birth_of_a_cluster_is_told(stacks: Stacks, provider: str) -> None:
 @pytest.mark.parametrize("name", CLOUDS)
 def test_what_is_around_machines_is_told(stacks: Stacks, name: str) -> None:
     assert told(stacks, Pair(name, *CLOUDS[name])).findings() == []
+
+
+@pytest.mark.parametrize("name", MIRRORS)
+def test_what_is_fetched_again_by_the_sum_of_a_mirror_is_told(stacks: Stacks, name: str) -> None:
+    assert told(stacks, Pair(name, *MIRRORS[name])).findings() == []
 
 
 @pytest.mark.parametrize("name", BALANCERS)

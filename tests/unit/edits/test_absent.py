@@ -100,6 +100,13 @@ def test_an_edit_that_needs_it_is_refused(
     assert any(word in text for text in refused(lab(before), lab(wanted)))
 
 
+def test_a_mirror_that_comes_restarts_members_so_nobody_else_may_be_absent() -> None:
+    mirror = {"url": "http://m.example.com", "registry": "http://m.example.com:5000"}
+    mirror["manifest"] = ".local/bundle/manifest.json"
+    before, after = (adopted({**absent("master-3"), **more}) for more in ({}, {"mirror": mirror}))
+    assert any("restarts etcd on master-1" in text for text in refused(before, after))
+
+
 def test_a_new_cluster_has_nobody_absent() -> None:
     with pytest.raises(TransitionError, match="has not joined"):
         check(None, of_config(lab(absent("worker-1"))))
