@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from stacks.cluster.plan import Node, Plan
 from stacks.edits import membership
@@ -123,13 +123,14 @@ def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
         elif not plan.made:
             forgotten = Action(phase="machine", text="forget the machine, no SSH is tried")
             yield NodeChange(name=name, kind="leaving", roles=machine.roles, actions=(forgotten,))
-    yield from _only_stopped(before, away)
+    yield from only_stopped(before, plan)
 
 
-def _only_stopped(before: Memory, away: Mapping[str, Node]) -> Iterator[NodeChange]:
-    """Decommissioned ones that were in no cluster at the last success."""
-    for name, node in sorted(away.items()):
-        if node.state == "decommissioned" and not _had_machine(before, name):
+def only_stopped(before: Memory | None, plan: Plan) -> Iterator[NodeChange]:
+    """Decommissioned ones that were in no cluster at the last success. None: nothing was there."""
+    for name, node in sorted({node.name: node for node in plan.away}.items()):
+        had = before is not None and _had_machine(before, name)
+        if node.state == "decommissioned" and not had:
             text = "the machine is reached, made where it is not there, and nothing runs on it"
             action = Action(phase="decommission", text=text)
             yield NodeChange(name=name, kind="leaving", roles=node.roles, actions=(action,))

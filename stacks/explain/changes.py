@@ -77,6 +77,7 @@ def _nodes(before: Memory | None, plan: Plan, runs: Edit) -> Iterator[NodeChange
     """What can be said of each node."""
     if before is None:
         yield from (arrivals.new(plan, node, founding=True) for node in plan.nodes)
+        yield from arrivals.only_stopped(None, plan)
         return
     on_node: dict[str, list[Difference]] = {}
     for one in runs.differences:

@@ -112,7 +112,15 @@ MIRRORS = {
     "with another version of etcd": (adopted(), adopted({**MIRRORED, "cluster.etcd": "3.6.15"})),
     "no more": (adopted(MIRRORED), adopted()),
 }
-BIRTHS = {"lab": lab(), "adopt": adopted(), "gcp": gcp(), "aws": aws()}
+DECOMMISSIONED = {"nodes": {"worker-1": {"state": "decommissioned"}}}
+BIRTHS = {
+    "lab": lab(),
+    "adopt": adopted(),
+    "gcp": gcp(),
+    "aws": aws(),
+    "lab, one is out of use": lab(DECOMMISSIONED),
+    "adopt, one is out of use": adopted(DECOMMISSIONED),
+}
 
 
 @pytest.mark.parametrize("provider", BIRTHS)
