@@ -229,8 +229,8 @@ MARKS='
   | [$words[] | select($is[key($kind)] != value($kind))] + ([$before[] | key($kind)] | unique
   | map(select(. as $key | ($is | has($key)) and ($keys | index($key) == null)) + "-"))
   | select(. != []) | {$name, words: join(" ")}] | group_by(.words)[]
-  | .[0].words as $words | range(0; length; 100) as $at
-  | "\(.[$at:$at + 100] | map(.name) | join(" "))|\($words)"'
+  | .[0].words as $words | range(0; length; 20) as $at
+  | "\(.[$at:$at + 20] | map(.name) | join(" "))|\($words)"'
 # Authoritative for what we once set, silent about what others set.
 mark_nodes() {
   mark_kind labels label "$LABELS"
@@ -238,20 +238,27 @@ mark_nodes() {
   if [[ -n ${ANNOTATIONS:-} ]] || recorded annotations; then mark_kind annotations annotate "${ANNOTATIONS:-}"; fi
 }
 mark_kind() { # mark_kind KIND VERB LINES
-  local kind=$1 verb=$2 held rows names words nodes list count
+  local kind=$1 verb=$2 held rows names words nodes list count pid pids=()
   held=$(marks_held "$kind")
   hold_marks "$kind" "$held" "$3"
   rows=$(nodes_json |
     jq -r --arg kind "$kind" --rawfile wanted <(mark_lines "$3") --rawfile held <(mark_lines "$held") "$MARKS")
   while IFS='|' read -r names words; do
     if [[ -z $names ]]; then continue; fi
-    # One call for many: kubectl takes longer to start than to ask.
+    # One call for some, for kubectl takes longer to start than to ask; and some calls at a time, for each asks for ten
+    # Nodes at once and then for five a second.
     read -ra nodes <<<"$names"
     read -ra list <<<"$words"
-    kubectl_admin "$verb" --overwrite -- node "${nodes[@]}" "${list[@]}" >/dev/null
+    kubectl_admin "$verb" --overwrite -- node "${nodes[@]}" "${list[@]}" >/dev/null &
+    pids+=($!)
+    if ((${#pids[@]} >= 5)); then
+      for pid in "${pids[@]}"; do wait "$pid"; done
+      pids=()
+    fi
     count=$(wc -w <<<"$names")
     changes=$((changes + count))
   done <<<"$rows"
+  for pid in "${pids[@]}"; do wait "$pid"; done
   # Of a version that kept them there.
   if [[ -n $held ]] && ! recorded "$kind"; then kubectl_admin annotate --all -- nodes "kube-ha.io/$kind-" >/dev/null; fi
 }
