@@ -2,21 +2,16 @@
 # Tells which objects of add-ons differ from their manifests, and changes nothing: an API server says what applying them
 # would change. `make drift` and `make status` run it over plain SSH, on a master. operations/observe/addons.py reads
 # the lines: "differs" or "missing" and the object, as kubectl names it (GROUP.VERSION.KIND.NAMESPACE.NAME); "trouble"
-# and what kubectl said; "end"; tabs between.
+# and what kubectl said; "kept", an add-on that this machine's timer puts back, the seconds since it last looked, and
+# "good" or why it could not; "end"; tabs between.
 # Variables: OWN, CONFIGURED (manifests, YAML documents; may be empty), SECRETS (lines "namespace name type key ..." of
 #   Secrets that add-ons bring; may be unset)
 
+# shellcheck source=addon-diff.sh disable=SC2154 # it travels whole
+source "$here/addon-diff.sh"
+
 compare() { # compare MANAGER MANIFESTS
-  local answer status=0
-  if [[ -z $2 ]]; then return; fi
-  # What it compares is in files meanwhile: in memory, and no list of kinds is kept.
-  answer=$(TMPDIR=/dev/shm KUBECTL_EXTERNAL_DIFF="diff -U0 -N" timeout 60 kubectl \
-    --kubeconfig /etc/kubernetes/admin.conf --cache-dir /dev/null/none --request-timeout 30s diff --server-side \
-    --force-conflicts --field-manager "$1" -f - <<<"$2" 2>&1) || status=$?
-  # One hunk or more of each object that differs; of one that is not there nothing is before it.
-  awk '/^diff / {name = $NF; sub(/.*\//, "", name); next}
-    /^@@ / && name != "" {print ($2 == "-0,0" ? "missing" : "differs") "\t" name; name = ""}' <<<"$answer"
-  if ((status > 1)); then printf 'trouble\t%s\n' "$(tail -n 1 <<<"$answer" | cut -c1-300)"; fi
+  if [[ -n $2 ]]; then differing "$1" -f - <<<"$2"; fi
 }
 
 # What is in a Secret is not brought here. Whoever writes another value of a key, or deletes it, takes its field from
@@ -41,9 +36,21 @@ compare_secrets() {
   done <<<"$SECRETS"
 }
 
+# As reconcile.sh left it.
+tell_kept() {
+  local file at words
+  for file in "$HOME_DIR"/addons/*.values; do
+    if [[ ! -e $file ]]; then continue; fi
+    file=${file%.values}
+    read -r at words <"$file.last" || at=0 words="never looked"
+    printf 'kept\t%s\t%s\t%s\n' "${file##*/}" "$(($(date +%s) - at))" "$(plain <<<"$words")"
+  done
+}
+
 main() {
   compare kube-ha "$OWN"
   compare kube-ha-addons "$CONFIGURED"
   if [[ -n ${SECRETS:-} ]]; then compare_secrets; fi
+  tell_kept
   echo end
 }

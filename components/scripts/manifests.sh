@@ -3,14 +3,19 @@
 # Variables: NAME, FILES (lines "file sha256 path": file as it was copied beside the folder of the scripts, path as the
 #   stack's config has it), OBJECTS (lines "kind namespace name ...": Secrets, then what is in the files, in their
 #   order), LIST ("file sha256": these lines, where they are too long for a command; may be unset), SECRETS (Secrets
-#   with what is in them, JSON, in no file and no argument; may be unset).
+#   with what is in them, JSON, in no file and no argument; may be unset), RECONCILE (1: it is put back between updates,
+#   see reconcile.sh; timer: this is such a run; may be unset).
 # What it holds is listed in a ConfigMap of the cluster (addon-list.sh); objects that left are deleted by phase nodes,
 # once all add-ons are applied.
 # shellcheck source=cluster-reader.sh disable=SC2154 # here: the folder of run.sh
 source "$here/cluster-reader.sh"
 # shellcheck source=addon-list.sh disable=SC2154 # here: the folder of run.sh
 source "$here/addon-list.sh"
-COPIES=${here%/*}
+# shellcheck source=addon-diff.sh
+source "$here/addon-diff.sh"
+# shellcheck source=reconcile.sh
+source "$here/reconcile.sh"
+COPIES=${COPIES:-${here%/*}}
 copied=()   # words for kubectl, of what check_files saw
 APPLY_S=240 # a webhook of the add-on's own may need a worker that joins meanwhile
 
@@ -114,6 +119,10 @@ drop_copies() {
 
 main() {
   local paths
+  if [[ ${RECONCILE:-} == timer ]]; then
+    put_back
+    return
+  fi
   paths=$(awk 'NF {printf "%s%s", sep, $3; sep = ", "}' <<<"$FILES")
   paths=${paths:-its secrets}
   # shellcheck disable=SC2034 # read by die
@@ -124,6 +133,7 @@ main() {
   check_list
   wait_for 60 "API ready" kubectl_admin get --raw /readyz
   list_objects # before the first is applied: whatever a run that is cut off leaves is known to the next one
+  unmark_kept
   wait_for "$APPLY_S" "add-on $NAME ($paths) applied" apply
   if [[ -s $STATE/manifests.refused ]]; then
     die "add-on $NAME: the API refuses $(head -n 3 "$STATE/manifests.refused" | cut -c 1-300 | paste -sd';')"
@@ -131,6 +141,7 @@ main() {
   wait_for 60 "objects of add-on $NAME with its mark" mark_bare
   wait_for 60 "passwords of add-on $NAME" make_passwords
   drop_copies
+  keep_addon
   log "applied add-on $NAME"
   finish
 }

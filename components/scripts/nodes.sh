@@ -29,6 +29,8 @@ source "$here/node-record.sh"
 source "$here/etcd-identity.sh"
 # shellcheck source=addon-list.sh
 source "$here/addon-list.sh"
+# shellcheck source=reconcile.sh
+source "$here/reconcile.sh"
 # shellcheck source=tokens.sh
 source "$here/tokens.sh"
 # shellcheck source=absent.sh
@@ -281,7 +283,10 @@ main() {
   delete_nodes
   tell_strangers
   settle_nodes
+  # First: what is deleted would come back.
   # shellcheck disable=SC2086 # words are words
+  keep_only ${ADDONS:-}
+  # shellcheck disable=SC2086
   sweep_addons ${ADDONS:-}
   wait_for 60 "bootstrap tokens of kube-ha gone" end_tokens # all have joined
   finish

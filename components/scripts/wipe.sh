@@ -51,7 +51,7 @@ end_everything() (
     systemctl disable -q --now kube-ha-resume 2>/dev/null
   fi
   if lone_proxy; then systemctl disable -q --now haproxy 2>/dev/null; fi
-  for unit in kubelet kube-ha-{backup,etcd-guard,metrics}.timer etcd haproxy; do
+  for unit in kubelet kube-ha-{addons,backup,etcd-guard,metrics}.timer etcd haproxy; do
     if [[ $unit == *etcd* || $unit == kube-ha-backup.timer ]] || in_kubernetes; then
       systemctl disable -q --now "$unit" 2>/dev/null
     fi
@@ -215,8 +215,8 @@ remove_files() (
   forget_vip
   forget_ingress
   rm -rf "$ROOT"/etc/{kubernetes,kube-ha} \
-    "$ROOT"/etc/systemd/system/{etcd,kube-ha-{backup,etcd-guard,metrics,resume,approver,spot-notice}}.service \
-    "$ROOT"/etc/systemd/system/kube-ha-{backup,etcd-guard,metrics}.timer "$ROOT"/etc/sysctl.d/90-kube-ha.conf \
+    "$ROOT"/etc/systemd/system/{etcd,kube-ha-{addons,backup,etcd-guard,metrics,resume,approver,spot-notice}}.service \
+    "$ROOT"/etc/systemd/system/kube-ha-{addons,backup,etcd-guard,metrics}.timer "$ROOT"/etc/sysctl.d/90-kube-ha.conf \
     "$ROOT"/etc/modules-load.d/kube-ha.conf "$ROOT"/usr/local/bin/{etcd,etcdctl,etcdutl}
   if [[ -f $STATE/etcd.account ]]; then userdel etcd; fi
   # last of all: by what is in it a run that was cut off continues

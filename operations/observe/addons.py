@@ -13,6 +13,7 @@ from stacks.cluster.plan import Node, Plan
 from stacks.phases import manifests, system_addons
 
 _LIMIT_S = 150  # for a master to try all of them
+_LATE_S = 20 * 60  # of a timer that looks every 5 minutes, and may wait for an update
 _HOW = {"differs": "differs from the plan", "missing": "is missing"}
 
 
@@ -78,7 +79,8 @@ def ask(stack: Stack, masters: Sequence[Node]) -> tuple[tuple[Difference, ...], 
     """What differs, and notes of what was not compared; by the first master that tells all."""
     asked = wanted(stack.plan)
     last = "no master told"
-    for node in masters:
+    acting = stack.plan.acting
+    for node in sorted(masters, key=lambda one: one.name != acting.name):  # its timer runs there
         answer = client.run(
             stack.targets[node.name],
             "addons",
@@ -94,7 +96,8 @@ def ask(stack: Stack, masters: Sequence[Node]) -> tuple[tuple[Difference, ...], 
         if ["end"] in rows:
             trouble = [" ".join(row[1:]) for row in rows if row[0] == "trouble"]
             notes = [f"add-ons are not all compared: {text}" for text in trouble]
-            return tuple(read(rows, asked)), (*asked.notes, *notes)
+            late = kept(stack.plan, rows, node)
+            return (*read(rows, asked), *late), (*asked.notes, *notes)
         last = f"{node.name}: {answer.last_line}"
     return (), (*asked.notes, f"add-ons are not compared: {last}")
 
@@ -106,3 +109,24 @@ def read(rows: Sequence[Sequence[str]], asked: Wanted) -> Iterator[Difference]:
             addon, one = asked.objects[row[1]]
             text = f"{one} of add-on {addon} {_HOW[row[0]]}"
             yield Difference(kind="addon", subject=addon, text=text, do=RAISE)
+
+
+def kept(plan: Plan, rows: Sequence[Sequence[str]], asked: Node) -> Iterator[Difference]:
+    """Add-ons that a timer is to put back, and does not; `asked`: who told."""
+    told = {row[1]: row[2:] for row in rows if len(row) == 4 and row[0] == "kept"}
+    for name, said in sorted(plan.spec.addons.items()):
+        if not said.reconcile:
+            continue
+        age, words = told.get(name, ("", ""))
+        if asked.name != plan.acting.name:
+            text = f"add-on {name} is put back by {plan.acting.name}, which does not tell"
+        elif not age.isdecimal():
+            text = f"add-on {name} is to be put back by a timer on {asked.name}, and is not"
+        elif int(age) > _LATE_S:
+            text = f"add-on {name} was looked at {int(age) // 60} min ago by {asked.name}"
+        elif words != "good":
+            text = f"add-on {name} could not be put back by {asked.name}: {words[:200]}"
+        else:
+            continue
+        do = f"journalctl -u kube-ha-addons on {plan.acting.name} tells more; {RAISE}"
+        yield Difference(kind="addon", subject=name, text=text, do=do)

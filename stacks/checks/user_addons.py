@@ -37,7 +37,7 @@ def said_problems(spec: Spec) -> list[Problem]:
         out += [
             Problem(f"{path}.{field.alias or key}", f"has no meaning for {name}; leave it out")
             for key, field in sorted(AddonSpec.model_fields.items())
-            if key not in ("manifests", "chart", "secrets", *taken)
+            if key not in ("manifests", "chart", "secrets", "reconcile", *taken)
             and getattr(said, key) != field.get_default(call_default_factory=True)
         ]
         if said.manifests and said.chart:

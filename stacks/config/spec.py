@@ -5,6 +5,7 @@ The keys of Pulumi.<stack>.yaml below `kube-ha:` become one frozen `Spec`. Unkno
 
 from __future__ import annotations
 
+import operator
 from typing import Annotated
 
 from pydantic import Field
@@ -55,6 +56,12 @@ class AddonSpec(Section):
         description="Secrets that it brings, by name; their values are encrypted "
         "(docs/operate/add-ons.md)",
         exclude_if=is_unsaid,
+    )
+    reconcile: bool = Field(
+        default=False,
+        description="put back every 5 minutes what was deleted or edited of it, from the control "
+        "plane node that applied it (docs/operate/add-ons.md)",
+        exclude_if=operator.not_,
     )
     default: bool = Field(
         default=False,

@@ -193,7 +193,9 @@ def _addons(then: Plan, plan: Plan) -> Iterator[str]:
     said = then.spec.addons, plan.spec.addons
 
     def other(name: str) -> bool:
-        old, new = (of[name].secrets if name in of else {} for of in said)
+        old, new = (
+            (of[name].secrets, of[name].reconcile) if name in of else ({}, False) for of in said
+        )
         return was[name] != now[name] or old != new
 
     for verb, names in (

@@ -13,7 +13,13 @@ _MOST = 12  # objects that are named one by one
 
 def made(plan: Plan) -> tuple[tuple[str, str], ...]:
     """(name, what happens) of all of them, in a cluster that has none of them yet."""
-    return tuple((addon.name, f"is made: {_some(addon.objects)}") for addon in plan.addons)
+    return tuple(
+        (
+            addon.name,
+            "; ".join([f"is made: {_some(addon.objects)}", *_kept(None, plan, addon.name)]),
+        )
+        for addon in plan.addons
+    )
 
 
 def changed(then: Plan, plan: Plan, *, again: Collection[str]) -> list[tuple[str, str]]:
@@ -24,19 +30,31 @@ def changed(then: Plan, plan: Plan, *, again: Collection[str]) -> list[tuple[str
     for addon in plan.addons:
         old = was.get(addon.name)
         words = [f"is made: {_some(addon.objects)}"]
+        kept = [*_kept(then, plan, addon.name)]
         if old:
             chart = plan.spec.addons[addon.name].chart
             words = [
                 *_difference(old, addon, wanted, is_chart=chart is not None),
                 *_secrets(then, plan, old, addon),
             ]
-        if words:
-            out.append((addon.name, "; ".join(words)))
+        if words or kept:
+            out.append((addon.name, "; ".join([*words, *kept])))
         elif addon.name in again:
             out.append((addon.name, "is applied again, nothing restarts"))
     left = sorted(set(was) - {addon.name for addon in plan.addons})
     out += [(name, "; ".join(["leaves", *_gone(was[name].objects, wanted)])) for name in left]
     return out
+
+
+def _kept(then: Plan | None, plan: Plan, name: str) -> Iterator[str]:
+    """Whether a timer puts it back from now on."""
+    was, now = (of.spec.addons.get(name) if of else None for of in (then, plan))
+    if bool(now and now.reconcile) != bool(was and was.reconcile):
+        yield (
+            "put back every 5 minutes from now on"
+            if now and now.reconcile
+            else "no longer put back between updates"
+        )
 
 
 def _difference(

@@ -28,6 +28,7 @@ def manifests(plan: Plan, addon: Addon) -> dict[str, str]:
         "FILES": "\n".join(lines),
         "OBJECTS": objects(addon),
         "GENERATION": str(plan.spec.converge.generation),
+        **({"RECONCILE": "1"} if _said(plan, addon).reconcile else {}),
     }
     size = sum(len(f"{name}={shlex.quote(text)}\n".encode()) for name, text in values.items())
     if size + _OTHER_VALUES <= STDIN_LIMIT:
@@ -46,9 +47,14 @@ def objects(addon: Addon) -> str:
 
 def outline(plan: Plan, addon: Addon) -> str:
     """The Secrets that it brings, each value by its name; empty: none."""
-    said = plan.spec.addons.get(addon.name, AddonSpec())
+    said = _said(plan, addon)
     names = {name: name for name in addon_secrets.values(said)}
     return addon_secrets.manifest(said, names) if names else ""
+
+
+def _said(plan: Plan, addon: Addon) -> AddonSpec:
+    """What the config says of it; of a memory it may be nothing."""
+    return plan.spec.addons.get(addon.name, AddonSpec())
 
 
 def compared(plan: Plan) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 import yaml
@@ -93,6 +94,45 @@ def test_drift_names_what_is_gone_and_what_was_changed(stack: Stack) -> None:
     assert _drift(stack) == []
 
 
+def test_a_timer_puts_back_what_is_deleted_or_edited_until_the_line_is_out(stack: Stack) -> None:
+    """By the timer's own unit: it comes every five minutes."""
+    master = stack.node("master-1")
+    stack.edit("addons.metrics-server", {"reconcile": True})
+    words = " ".join(stack.preview().output.split())
+    assert "metrics-server: put back every 5 minutes from now on" in words, words
+    pods = _pods(stack)
+    assert {ADDON, f"{ADDON}-file-1"} <= set(stack.up().changes) <= ALL_OF_IT
+    assert stack.up().changes == {}
+    due = master.run("systemctl list-timers --no-legend kube-ha-addons.timer")
+    assert "kube-ha-addons.service" in due, due
+    stack.kubectl("-n", "kube-system", "delete", "service", "metrics-server")
+    edit = json.dumps({"spec": {"strategy": {"rollingUpdate": {"maxUnavailable": 0}}}})
+    stack.kubectl("-n", "kube-system", "patch", "deployment", "metrics-server", "-p", edit)
+    assert len(_drift(stack)) == 2
+    # An update that holds the machine comes first.
+    master.run("flock /run/kube-ha/lock systemctl start kube-ha-addons.service")
+    assert len(_drift(stack)) == 2
+    started = time.monotonic()
+    master.run("systemctl start kube-ha-addons.service")
+    stack.took("add-on put back by its timer's unit", time.monotonic() - started)
+    assert _drift(stack) == []
+    said = master.run("journalctl --no-pager -o cat -u kube-ha-addons")
+    assert "an update is under way" in said, said
+    assert "missing v1.Service.kube-system.metrics-server" in said, said
+    assert _pods(stack) == pods
+    stack.edit("addons.metrics-server", {})
+    stack.up()
+    assert (
+        master.run(
+            "ls /var/lib/kube-ha/addons /etc/systemd/system/kube-ha-addons.* 2>/dev/null || true"
+        )
+        == ""
+    )
+    stack.kubectl("-n", "kube-system", "delete", "service", "metrics-server")
+    assert "could not be found" in master.run("systemctl status kube-ha-addons.timer 2>&1 || true")
+    assert len(_drift(stack)) == 1
+
+
 def test_both_leave_without_a_trace(stack: Stack) -> None:
     stack.config["addons"] = {}
     stack.write()
@@ -107,6 +147,12 @@ def test_both_leave_without_a_trace(stack: Stack) -> None:
     every = stack.kubectl("get", ",".join(asked), "--all-namespaces", "-o", "name").split()
     assert [name for name in every if "metrics" in name or "local-path" in name] == []
     assert stack.up().changes == {}
+
+
+def _pods(stack: Stack) -> list[str]:
+    path = "jsonpath={.items[*].metadata.uid}"
+    words = ("-n", "kube-system", "get", "pods", "-l", "k8s-app=metrics-server", "-o", path)
+    return sorted(stack.kubectl(*words).split())
 
 
 def _drift(stack: Stack) -> list[str]:

@@ -79,7 +79,11 @@ elif "api-resources" in words:
 elif "annotate" in words:
     kind, name, said = words[words.index("--") + 1 :]
     one = objects[found(kind, name)]
-    one["metadata"].setdefault("annotations", {{}}).update([said.split("=")])
+    marks = one["metadata"].setdefault("annotations", {{}})
+    if said.endswith("-"):
+        marks.pop(said[:-1], None)
+    else:
+        marks.update([said.split("=")])
     write("objects.json", objects)
 elif "get" in words and "-f" in words:
     files = [words[i + 1] for i, word in enumerate(words) if word == "-f"]

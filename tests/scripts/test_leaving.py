@@ -10,7 +10,12 @@ from tests.scripts.shell import OWNER, Shell
 MARK = {"home/state/owner"}
 UNITS = {
     *("kubelet", "etcd", "haproxy", "containerd"),
-    *("kube-ha-backup.timer", "kube-ha-etcd-guard.timer", "kube-ha-metrics.timer"),
+    *(
+        "kube-ha-addons.timer",
+        "kube-ha-backup.timer",
+        "kube-ha-etcd-guard.timer",
+        "kube-ha-metrics.timer",
+    ),
 }
 LISTENS = "open_port() { :; }"  # a stub of etcdctl listens nowhere
 

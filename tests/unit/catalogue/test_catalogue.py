@@ -142,6 +142,21 @@ def test_a_stack_that_remembers_it_has_nothing_to_do(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_that_a_timer_puts_it_back_is_told_and_changes_nothing_else(name: str) -> None:
+    kept = {name: {**NEEDED.get(name, {}), "reconcile": True}}
+    without, with_it = made(name), made(name, addons=kept)
+    assert without.addons == with_it.addons
+    for was, now, words in (
+        (without, with_it, "put back every 5 minutes from now on"),
+        (with_it, without, "no longer put back between updates"),
+    ):
+        before = memory.read(json.loads(json.dumps(memory.of(was))))
+        found = changes.changes(before, now)
+        assert found.addons == ((name, words),)
+        assert found.nodes == ()
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_manifests_under_its_name_are_the_users_own(name: str) -> None:
     said = {"addons": {name: {"manifests": ["examples/addons/defaults.yaml"]}}}
     one = plan(load(lab(said)))

@@ -81,3 +81,21 @@ def test_manifests_of_any_size_reach_the_master(monkeypatch: pytest.MonkeyPatch)
     (text,) = sent
     assert addons.wanted(made).own in text.replace("'\"'\"'", "'")
     assert len(text) > 20_000
+
+
+@pytest.mark.parametrize(
+    ("row", "by", "said"),
+    [
+        ("kept\tteam\t60\tgood", "master-1", ""),
+        ("kept\tteam\t1300\tgood", "master-1", "was looked at 21 min ago by master-1"),
+        ("kept\tteam\t60\tthe API refuses x", "master-1", "could not be put back by master-1: the API refuses x"),
+        ("kept\tteam\tsoon\tgood", "master-1", "is to be put back by a timer on master-1, and is not"),
+        ("kept\tother\t60\tgood", "master-1", "is to be put back by a timer on master-1, and is not"),
+        ("kept\tteam\t60\tgood", "master-2", "is put back by master-1, which does not tell"),
+    ],
+)  # fmt: skip
+def test_a_timer_that_does_not_put_back_is_named(row: str, by: str, said: str) -> None:
+    named = {"team": {"manifests": ["examples/addons/defaults.yaml"], "reconcile": True}}
+    made = plan(load(lab({"addons": {**named, "metrics-server": {}}}), read_keys=False))
+    found = [one.text for one in addons.kept(made, [row.split("\t")], made.node(by))]
+    assert found == ([f"add-on team {said}"] if said else [])

@@ -100,7 +100,7 @@ MORE = (
     (None, lab({"nodes": {"worker-1": {"state": "maintenance", "keepPodsS": 3600}}})),
     (None, lab({**_VIP, "nodes/edge-1": {"state": "maintenance"}})),
     (None, adopted({"frontDoors.vip": {"address": "192.0.2.5"}, "addons": {"prometheus": {}}})),
-    (None, adopted({"addons": {"logs": {}}})),
+    (None, adopted({"addons": {"logs": {"reconcile": True}}})),
     (None, adopted(_BRINGING)),
     (None, adopted({**_BRINGING, "addons": {"team": {"secrets": {"own": _EVERYWHERE}}}})),
     (None, gcp({"pools.worker.spot": True})),
