@@ -162,7 +162,8 @@ def _drift(stack: Stack) -> list[str]:
     assert done.stderr == ""
     told = json.loads(done.stdout)
     assert told["notes"] == []
-    assert [name for name, node in told["nodes"].items() if node["differences"]] == []
+    differing = {name: node["differences"] for name, node in told["nodes"].items()}
+    assert not any(differing.values()), differing
     return [one["text"] for one in told["clusterDifferences"]]
 
 
