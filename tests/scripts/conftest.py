@@ -17,6 +17,7 @@ from stacks.cluster import artifacts
 from stacks.cluster.resolve import plan
 from stacks.load import load
 from stacks.phases import downloads
+from tests.scripts.real_api import RealApi
 from tests.scripts.real_etcd import BACKUP_KEY, CLUSTER_ID, Members
 from tests.scripts.restores import Lab
 from tests.scripts.shell import Shell
@@ -26,6 +27,17 @@ from tests.unit.configs import lab
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
+    """A real API server, one for all tests of a file."""
+    server = RealApi(tmp_path_factory.mktemp("api"))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,16 +24,6 @@ ROLE = (
     "rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]\n"
 )
 ACCOUNTS = "/api/v1/namespaces/toys/serviceaccounts"
-
-
-@pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
-    server = RealApi(tmp_path_factory.mktemp("api"))
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture

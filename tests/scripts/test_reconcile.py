@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,16 +26,6 @@ SECRET_PATH = "/api/v1/namespaces/toys/secrets/own"
 LIST = "/api/v1/namespaces/kube-system/configmaps/kube-ha-addon-toys"
 SECRET = {"namespaces": ["toys"], "data": {"key": "key"}}
 NOTHING = "nothing is put back"
-
-
-@pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
-    server = RealApi(tmp_path_factory.mktemp("api"))
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture
