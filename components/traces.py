@@ -34,8 +34,8 @@ def without_debug() -> None:
     """From here on the SDK's own debug messages are not sent.
 
     For each input and output of a resource it tells the engine one, and waits until that has it:
-    some thirty a resource, a third of the program's time. The engine drops them without `--debug`,
-    which nobody can ask for. Whoever wants them sets KUBE_HA_DEBUG.
+    some thirty a resource. The engine drops them unless it was called with `--debug`, and does not
+    tell the program. Whoever wants them sets KUBE_HA_DEBUG, too.
     """
     if not os.environ.get("KUBE_HA_DEBUG"):
         log.debug = _unsaid
