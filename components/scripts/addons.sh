@@ -42,7 +42,9 @@ tell_kept() {
   for file in "$HOME_DIR"/addons/*.values; do
     if [[ ! -e $file ]]; then continue; fi
     file=${file%.values}
-    read -r at words <"$file.last" || at=0 words="never looked"
+    at=0 words="never looked"
+    if [[ -s $file.last ]]; then read -r at words <"$file.last"; fi
+    [[ $at =~ ^[0-9]{1,12}$ ]] || at=0
     printf 'kept\t%s\t%s\t%s\n' "${file##*/}" "$(($(date +%s) - at))" "$(plain <<<"$words")"
   done
 }

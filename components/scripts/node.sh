@@ -13,7 +13,7 @@
 #   REGISTRY_HOSTS      lines "host<TAB>base64 of hosts.toml"
 #   PAUSE_IMAGE         reference
 #   KUBELET_UNIT, KUBELET_DROPIN, HAPROXY_CFG
-#   CA_CRT, CLUSTER_CA  the CA that clients on this machine trust, PEM
+#   CA_CRT              the CAs that clients on this machine trust, PEM
 #   APPLIED             hash that the node announces when all of this is so
 #   OS_*                see os.sh
 #   SERVING_ISSUED, CLOUD_DOMAIN, PROVIDER_ID, ADDRESS: see identity.sh

@@ -4,9 +4,9 @@
 # list of the add-on says that this machine applied these very values: not while a change is under way or was cut off,
 # not once another master has applied the add-on, and not in a cluster of another identity.
 # The phases manifests and nodes source this. Run by itself, it is what the timer runs.
-KEPT=${HOME_DIR:-/var/lib/kube-ha}/addons # NAME.values, as on stdin; NAME.last, time and words of the last look
-KEPT_MARK=kube-ha.io/kept                 # of the list: which node has which values
-KEPT_MIN=5                                # between two looks
+KEPT_HOME=${HOME_DIR:-/var/lib/kube-ha}/addons # NAME.values, as on stdin; NAME.last, time and words of the last look
+KEPT_MARK=kube-ha.io/kept                      # of the list: which node has which values
+KEPT_MIN=5                                     # between two looks
 KEPT_UNITS=("${ROOT:-}/etc/systemd/system/kube-ha-addons.service" "${ROOT:-}/etc/systemd/system/kube-ha-addons.timer")
 
 kept_mark() { # kept_mark NAME: of its list, "NODE SUM"
@@ -17,7 +17,7 @@ kept_mark() { # kept_mark NAME: of its list, "NODE SUM"
 unmark_kept() {
   kubectl_admin -n kube-system annotate -- configmap "kube-ha-addon-$NAME" "$KEPT_MARK-" >/dev/null
 }
-sum_of_kept() { sha256sum <"$KEPT/$1.values" | cut -c1-16; }
+sum_of_kept() { sha256sum <"$KEPT_HOME/$1.values" | cut -c1-16; }
 
 # keep_addon: what this phase was told, for the timer; the mark last.
 keep_addon() {
@@ -29,27 +29,27 @@ keep_addon() {
   # Its own scripts: those of the node may be of another version of kube-ha, until phase node has run again.
   # shellcheck disable=SC2016,SC2154 # the very text of the phase; here: the folder of run.sh
   for file in run lib manifests $(sed -n 's|^source "$here/\([a-z-]*\)\.sh"$|\1|p' "$here/manifests.sh"); do
-    put 600 "$KEPT/scripts/$file.sh" <"$here/$file.sh" >/dev/null
+    put 600 "$KEPT_HOME/scripts/$file.sh" <"$here/$file.sh" >/dev/null
   done
   {
     for word in NODE CLUSTER CLUSTER_ID CONTAINER INCARNATION SCRIPT_SUM NAME FILES OBJECTS LIST SECRETS COPIES; do
       printf '%s=%q\n' "$word" "${!word:-}"
     done
     printf 'RECONCILE=timer\n# end\n'
-  } | put 600 "$KEPT/$NAME.values"
+  } | put 600 "$KEPT_HOME/$NAME.values"
   noted good
   keep_looking
   kubectl_admin -n kube-system annotate --overwrite -- configmap "kube-ha-addon-$NAME" \
     "$KEPT_MARK=$NODE $(sum_of_kept "$NAME")" >/dev/null
 }
-noted() { printf '%s %s\n' "$(date +%s)" "$1" >"$KEPT/$NAME.last"; }
+noted() { printf '%s %s\n' "$(date +%s)" "$1" >"$KEPT_HOME/$NAME.last"; }
 keep_looking() {
   put 644 "${KEPT_UNITS[0]}" <<<"[Unit]
 Description=Add-ons as they were applied
 
 [Service]
 Type=oneshot
-ExecStart=/bin/bash $KEPT/scripts/reconcile.sh
+ExecStart=/bin/bash $KEPT_HOME/scripts/reconcile.sh
 TimeoutStartSec=30min
 Nice=10"
   put 644 "${KEPT_UNITS[1]}" <<<"[Unit]
@@ -66,18 +66,18 @@ WantedBy=timers.target"
 
 # drop_kept NAME: nobody puts it back from here any more.
 drop_kept() {
-  if [[ ! -e $KEPT/$1.values ]]; then return; fi
-  rm -f "$KEPT/$1.values" "$KEPT/$1.last"
+  if [[ ! -e $KEPT_HOME/$1.values ]]; then return; fi
+  rm -f "$KEPT_HOME/$1.values" "$KEPT_HOME/$1.last"
   changes=$((changes + 1))
   log "add-on $1 is no longer put back by this machine"
-  if compgen -G "$KEPT/*.values" >/dev/null; then return; fi
+  if compgen -G "$KEPT_HOME/*.values" >/dev/null; then return; fi
   systemctl disable -q --now kube-ha-addons.timer
-  rm -rf "$KEPT" "${KEPT_UNITS[@]}" "$STATE/kube-ha-addons.timer.sum"
+  rm -rf "$KEPT_HOME" "${KEPT_UNITS[@]}" "$STATE/kube-ha-addons.timer.sum"
   systemctl daemon-reload
 }
 keep_only() { # keep_only ADDON...
   local file name
-  for file in "$KEPT"/*.values; do
+  for file in "$KEPT_HOME"/*.values; do
     name=${file##*/} name=${name%.values}
     if [[ -e $file && " $* " != *" $name "* ]]; then drop_kept "$name"; fi
   done
@@ -99,7 +99,7 @@ put_back() {
   if [[ -z $mark ]]; then
     log "add-on $NAME is being changed, or its last change was cut off: nothing is put back until an update ends it"
     return
-  elif [[ ! -e $KEPT/$NAME.values || $mark != "$NODE $(sum_of_kept "$NAME")" ]]; then
+  elif [[ ! -e $KEPT_HOME/$NAME.values || $mark != "$NODE $(sum_of_kept "$NAME")" ]]; then
     if [[ ${mark%% *} != "$NODE" ]]; then drop_kept "$NAME"; fi
     log "add-on $NAME was applied by ${mark%% *} since: nothing is put back by these values"
     return
@@ -124,9 +124,9 @@ if [[ ${BASH_SOURCE[0]:-} == "$0" ]]; then
   set -uo pipefail
   export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
   failed=0
-  for file in "$KEPT"/*.values; do
+  for file in "$KEPT_HOME"/*.values; do
     # Phases wait 600 s for the machine's lock; the rest is for those that wait already.
-    if [[ ! -e $file ]] || answer=$(timeout 400 bash "$KEPT/scripts/run.sh" manifests <"$file" 2>&1); then
+    if [[ ! -e $file ]] || answer=$(timeout 400 bash "$KEPT_HOME/scripts/run.sh" manifests <"$file" 2>&1); then
       if [[ -n ${answer:-} ]]; then printf '%s\n' "$answer"; fi
       continue
     fi

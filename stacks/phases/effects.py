@@ -66,7 +66,7 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ("master", "CLOUD_DOMAIN"): Effect(what="names that the cloud gives nodes", then=_QUIET),
     ("node", "HAPROXY_CFG"): Effect(what="haproxy.cfg", then=_HAPROXY),
     ("node", "PAUSE_IMAGE"): Effect(what="pause image", then="used by new pods"),
-    ("node", "CLUSTER_CA"): Effect(
+    ("node", "KUBERNETES_CA"): Effect(
         what="CA of the cluster", then="HAProxy reloads, kubelet restarts, pods keep running"
     ),
     ("node", "VIP"): Effect(what="VIP", then=_HAPROXY),

@@ -124,7 +124,7 @@ def _os(plan: Plan) -> dict[str, str]:
 def _cluster_ca(plan: Plan) -> dict[str, str]:
     """Which generations of the CA count; nothing as long as there is only that of the first day."""
     wanted = plan.spec.pki.rotation.kubernetes
-    return {"CLUSTER_CA": rotation.listed(wanted)} if rotation.has_begun(wanted) else {}
+    return {"KUBERNETES_CA": rotation.listed(wanted)} if rotation.has_begun(wanted) else {}
 
 
 def _registry_hosts(plan: Plan) -> str:

@@ -73,7 +73,12 @@ def addons(dice: Dice, by_type: Draw) -> object:
         drawn["registries"] = {"secrets": {"pull": _login(dice)}}
     if dice.chance(30):
         drawn["toolbox"] = {"nodes": {"tier": "edge"}} if dice.chance(50) else {}
-    return drawn | ({"metrics-server": {}} if dice.chance(30) else {})
+    if dice.chance(30):
+        drawn["metrics-server"] = {}
+    for one in drawn.values():
+        if dice.chance(10):
+            one["reconcile"] = dice.chance(70)
+    return drawn
 
 
 VALUES = ("token", "login", "other")  # of which drawn configs have all, or none

@@ -177,7 +177,8 @@ def _run_program(monitor: _Monitor, stack: str, path: Path) -> None:
     )
 
     def program() -> None:
-        runpy.run_path(str(path), run_name="__main__")
+        with mock.patch.object(pulumi.log, "debug", pulumi.log.debug):  # the program sets it
+            runpy.run_path(str(path), run_name="__main__")
 
     try:
         # A failure waits for others, so registrations are side by side; else that only costs time.

@@ -167,14 +167,14 @@ def values(raw: dict[str, object]) -> dict[str, str]:
 def test_what_never_was_rotated_leaves_no_trace_in_values() -> None:
     found = values(lab())
     assert found["KEYS"] == ""
-    assert not {"CLUSTER_CA", "ETCD_CA"} & set(found)
+    assert not {"KUBERNETES_CA", "ETCD_CA"} & set(found)
     assert "signing-ca" not in found["KUBEADM_CONFIG"]
 
 
 def test_every_step_of_a_ca_shows_in_the_values_of_those_that_read_it() -> None:
     assert values(said("pki.rotation.etcd", 2, "trust"))["ETCD_CA"] == "1,2"
     rotated = values(said("pki.rotation.kubernetes", 2, "issue"))
-    assert (rotated["CLUSTER_CA"], rotated["KEYS"]) == ("2,1", "kubernetes=2,1")
+    assert (rotated["KUBERNETES_CA"], rotated["KEYS"]) == ("2,1", "kubernetes=2,1")
     assert "/etc/kubernetes/pki/signing-ca.crt" in rotated["KUBEADM_CONFIG"]
 
 

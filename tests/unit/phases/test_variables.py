@@ -54,7 +54,7 @@ TRIGGERS = {
     "ingress": {"GENERATION", "CERTIFICATES", "GIVEN", "HOSTS"},
     "manifests": {"GENERATION"},
     "master": {"APPROVER_CERTIFICATE"},
-    "node": {"GENERATION", "KUBELET_SETTINGS"},
+    "node": {"GENERATION", "KUBELET_SETTINGS", "KUBERNETES_CA"},
     "nodes": {"PLAN"},
     "pki": {"GENERATION"},
     "rotation": {"GENERATION"},
@@ -191,6 +191,15 @@ def test_a_script_reads_exactly_what_it_is_sent(phase: str) -> None:
     named = {name for name in sent()[phase] if re.search(rf"\b{name}(_\$|\b)", text)}
     assert sent()[phase] - named - RUN == TRIGGERS.get(phase, set()), "sent, and not read"
     assert read(text) - sent()[phase] == set(), "read, and never sent"
+
+
+@pytest.mark.parametrize("phase", [*scripts.NODE_PHASES, *scripts.CLUSTER_PHASES])
+def test_a_script_puts_nothing_in_the_place_of_what_it_is_sent(phase: str) -> None:
+    """run.sh sets the values first: what a script sets as it is sourced, its own or another's, comes after them."""
+    text = plain("".join((scripts.FOLDER / name).read_text() for name in scripts.parts(phase)))
+    set_later = set(re.findall(r"(?m)^([A-Z][A-Z0-9_]*)=(?!\"?\$\{\1)", re.sub(FUNCTION, "", text)))
+    assert set_later, "lib.sh sets some"
+    assert set_later & sent()[phase] == set()
 
 
 @pytest.mark.parametrize("phase", [*scripts.NODE_PHASES, *scripts.CLUSTER_PHASES])
