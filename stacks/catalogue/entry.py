@@ -23,6 +23,7 @@ class Wanted:
     masters: int  # control plane nodes
     etcd: int  # members of etcd on control plane nodes; 0 where it has machines of its own
     keepalived: bool  # control plane nodes hold a virtual IP
+    holders: tuple[str, ...] = ()  # addresses of machines that may hold it
 
 
 class NodePort(NamedTuple):

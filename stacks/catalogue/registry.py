@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from stacks.catalogue import default_deny, local_path, metallb, metrics_server, toolbox
+from stacks.catalogue import default_deny, local_path, metallb, metrics_server, toolbox, traefik
 from stacks.catalogue.entry import Entry, NodePort
 from stacks.catalogue.logs import addon as logs
 from stacks.catalogue.prometheus import addon as prometheus
@@ -19,6 +19,7 @@ ENTRIES: dict[str, Entry] = {
     "metrics-server": metrics_server,
     "prometheus": prometheus,
     "toolbox": toolbox,
+    "traefik": traefik,
 }
 
 

@@ -83,6 +83,7 @@ def _wanted(
         masters=len(masters),
         etcd=len(etcd) if etcd == masters else 0,
         keepalived=vip is not None and vip.failover == "keepalived" and not balancers,
+        holders=tuple(node.address for node in balancers or masters) if vip is not None else (),
     )
 
 

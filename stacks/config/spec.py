@@ -65,7 +65,8 @@ class AddonSpec(Section):
     )
     default: bool = Field(
         default=False,
-        description="local-path: its StorageClass is the one of claims that name none",
+        description="local-path: its StorageClass is the one of claims that name none; traefik: "
+        "its IngressClass is the one of Ingresses that name none",
     )
     path: Folder | None = Field(
         None,

@@ -42,6 +42,7 @@ class Versions:
     metallb: str = field(default="unknown", repr=False, metadata={"addon": "metallb"})
     opentelemetry_collector: str = field(default="unknown", repr=False, metadata={"addon": "logs"})
     loki: str = field(default="unknown", repr=False, metadata={"addon": "logs"})
+    traefik: str = field(default="unknown", repr=False, metadata={"addon": "traefik"})
 
 
 def for_kubernetes(
@@ -133,6 +134,7 @@ def _sets() -> Mapping[str, Versions]:
             node_exporter=names["nodeExporter"],
             opentelemetry_collector=names["opentelemetryCollector"],
             loki=names["loki"],
+            traefik=names["traefik"],
             toolbox=names["toolbox"],
             agnhost=names["agnhost"],
             metallb=names["metallb"],

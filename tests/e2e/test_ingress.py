@@ -14,7 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.e2e.harness import config, controller
+from tests.e2e.harness import config, controller, versions
 from tests.e2e.harness.assertions import assert_up_changes_nothing
 from tests.e2e.harness.controller import PAGES, Visitor
 from tests.e2e.harness.doors import away_ms
@@ -63,7 +63,6 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 @pytest.fixture(scope="module")
 def stack(shop: Shop) -> Iterator[Stack]:
-    archive = controller.build_image()
     wanted = config.lab("test-ingress", "10.93.67.0/24", masters=1, workers=2)
     pools = wanted["pools"]
     assert isinstance(pools, dict)
@@ -71,10 +70,10 @@ def stack(shop: Shop) -> Iterator[Stack]:
     files = {"certificate": str(shop.certificate), "key": str(shop.key)}
     ingress = {"hosts": ["*.blog.example.com"], "certificates": [files]}
     wanted["frontDoors"] = {"vip": {"address": ADDRESS}, "ingress": ingress}
+    wanted["addons"] = {"traefik": {"default": True}}
+    wanted = versions.with_load_balancers(wanted, "10.93.67.0/24")
     with Stack("ingress", wanted) as stack:
         stack.up()
-        for node in _workers(stack):
-            controller.bring_image(node, archive)
         controller.deploy(stack)
         yield stack
 

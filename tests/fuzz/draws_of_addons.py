@@ -67,6 +67,8 @@ def addons(dice: Dice, by_type: Draw) -> object:
         }
     if dice.chance(30):
         drawn["logs"] = _logs(dice)
+    if dice.chance(8):
+        drawn["traefik"] = {"default": dice.chance(50)}
     if dice.chance(10):
         drawn["of-a-chart"] = {"chart": _chart(dice)}
     if dice.chance(10):

@@ -3,66 +3,22 @@
 from __future__ import annotations
 
 import json
-import tarfile
-import tempfile
 from collections.abc import Iterable
-from pathlib import Path
 
-from artifacts import build, bundle, oci
-from artifacts.lock import Module
 from stacks.releases import versions
-from tests.e2e.harness import config, history, lab
+from tests.e2e.harness import config, history
 from tests.e2e.harness.history import Seen
 from tests.e2e.harness.load import Client, Keys
 from tests.e2e.harness.node import Node
 from tests.e2e.harness.stack import Stack
 from tests.e2e.harness.waiting import wait_for
 
-_MANIFEST = "examples/manifests/traefik.yaml"
-_MODULE = Module(
-    name="traefik",
-    version="3.6.12",
-    folder=Path(__file__).parent / "traefik",
-    packages=("github.com/traefik/traefik/v3/cmd/traefik",),
-    rename={},
-    ldflags="",
-    tags="",
-    cgo=False,
-    cold_s=330,
-)
-_IMAGE = f"docker.io/library/traefik:v{_MODULE.version}"
 _NAMESPACE = "kube-ha-pages"
 PAGES = {"shop": "shop.example.com", "blog": "anna.blog.example.com"}  # by what its pods are called
 
 
-def build_image() -> Path:
-    """The controller's image as an archive in the cache; minutes, the first time."""
-    arch, cache = build.host_arch(), bundle.cache_folder()
-    program = build.build(_MODULE, arch, cache)["traefik"]
-    archive = program.parent.with_name(f"{program.parent.name}.image.tar")
-    if not archive.exists():
-        with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".") as folder:
-            layout, top = Path(folder) / "layout", Path(folder) / "layer.tar"
-            oci.write_layer(top, {"traefik": program})
-            oci.write_image(layout, oci.Config(arch=arch, entrypoint=("/traefik",)), (top,))
-            whole = Path(folder) / "image.tar"
-            with tarfile.open(whole, "w") as tar:
-                tar.add(layout, arcname=".")
-            whole.rename(archive)
-    return archive
-
-
-def bring_image(node: Node, archive: Path) -> None:
-    """Put it where the node would have pulled it to: the lab's mirror has what a cluster needs, and nothing else."""
-    lab.engine("cp", str(archive), f"{node.container}:/var/lib/traefik.tar")
-    words = "ctr -n k8s.io images import --local --index-name"
-    node.run(f"{words} {_IMAGE} /var/lib/traefik.tar && rm /var/lib/traefik.tar")
-
-
 def deploy(stack: Stack) -> None:
-    """The example's controller as an add-on of the stack, and both pages, on every worker."""
-    stack.edit("addons.traefik.manifests", [_MANIFEST])
-    stack.up()
+    """Both pages, on every worker, behind the controller of the stack."""
     stack.kubectl("apply", "-f", "-", stdin=json.dumps(_pages()))
 
     def missing() -> str:

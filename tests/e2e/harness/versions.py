@@ -57,7 +57,9 @@ _ADDONS = Bundle(
     link=".local/bundle-addons",
 )
 _LOAD_BALANCERS = Bundle(
-    call="with_load_balancers(", also=("addon=metallb",), link=".local/bundle-load-balancers"
+    call="with_load_balancers(",
+    also=("addon=metallb", "addon=traefik"),
+    link=".local/bundle-load-balancers",
 )
 # Apart from the others: Loki takes as long to build as all of them.
 _LOGS = Bundle(call="with_logs(", also=("addon=logs",), link=".local/bundle-logs")
@@ -138,7 +140,7 @@ def with_addons(config: Config, subnet: str) -> Config:
 
 
 def with_load_balancers(config: Config, subnet: str) -> Config:
-    """The config with a mirror that has the images of add-on metallb too."""
+    """The config with a mirror that has the images of add-ons metallb and traefik too."""
     return _by(_LOAD_BALANCERS, config, subnet)
 
 

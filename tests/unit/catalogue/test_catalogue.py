@@ -39,8 +39,14 @@ RAW = {"speaker": {"add": ["NET_RAW"], "drop": ["ALL"]}}
 KEPT: dict[str, set[str]] = {
     "local-path": {"StorageClass.storage.k8s.io"},
     "metallb": {"CustomResourceDefinition.apiextensions.k8s.io", "Namespace"},
+    "traefik": {"Namespace"},
 }
-BESIDE: dict[str, dict[str, object]] = {"default-deny": {"network.plugin": "cilium"}}
+BESIDE: dict[str, dict[str, object]] = {
+    "default-deny": {"network.plugin": "cilium"},
+    "traefik": {
+        "frontDoors": {"vip": {"address": "10.92.0.5"}, "ingress": {"hosts": ["shop.example.com"]}}
+    },
+}
 # By add-on, whose containers are root, without a capability: logs are files of root's alone.
 ROOT = {"logs": {"logs-collector-control-plane", "logs-collector-worker"}}
 
