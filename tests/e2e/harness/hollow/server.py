@@ -26,6 +26,13 @@ COMMANDS, OFF, READY, SEEN = "commands", "off", "ready", "seen"
 _LOOK_S = 0.5
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Whoever reads it meanwhile has what was there before."""
+    new = path.with_name(f".{path.name}.new")
+    new.write_text(text)
+    new.replace(path)
+
+
 def main(arguments: Sequence[str]) -> None:
     """Serve until it is ended."""
     folder, count, user, *servers = arguments
@@ -51,7 +58,7 @@ async def _serve(folder: Path, count: int, user: Path, servers: Sequence[str]) -
                 await asyncio.sleep(_LOOK_S)
                 beats = sum(kubelet.beats for kubelet in kubelets)
                 missed = sum(kubelet.missed for kubelet in kubelets)
-                (folder / SEEN).write_text(f"{beats} {missed}")
+                write_whole(folder / SEEN, f"{beats} {missed}")
                 now = _off(folder)
                 if now == silent:
                     continue

@@ -37,7 +37,7 @@ class HollowWorkers:
 
     def switch_off(self, numbers: Collection[int]) -> None:
         """Exactly these are off from now on, within a second."""
-        (self.folder / server.OFF).write_text(" ".join(map(str, numbers)))
+        server.write_whole(self.folder / server.OFF, " ".join(map(str, numbers)))
 
     def leases(self) -> tuple[int, int]:
         """How often they renewed one so far, and how often no API server took that."""
