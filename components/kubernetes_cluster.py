@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pulumi
@@ -161,13 +161,14 @@ def built(cluster: Prepared, secrets: Given, opts: ResourceOptions | None = None
     Raises RunError where the SDK of a cloud is missing.
     """
     plan, name = cluster.plan, cluster.plan.spec.cluster.name
-    made = machines.of(plan, opts)
+    pki = cache(lambda: Pki(f"{name}-pki", plan, opts))  # nothing of it before the SDKs are found
+    made = machines.of(plan, lambda: pki().service_account_public, opts)
     args = ClusterArgs(
         plan=plan,
         files=cluster.files,
         machine=made.machine,
         api_door=made.api_door,
-        pki=Pki(f"{name}-pki", plan, opts),
+        pki=pki(),
         before=cluster.before,
         api_address=made.api_address,
         store_secret=None if secrets.store is None else Output.secret(secrets.store),

@@ -24,7 +24,7 @@ python_environment() {
   # again.
   .venv/bin/python -m compileall -q -j 0 -x '/pulumi_(gcp|aws)/[a-z0-9]+/' .venv/lib
   .venv/bin/python -m compileall -q -j 0 \
-    .venv/lib/python3*/site-packages/pulumi_{gcp/{compute,serviceaccount,projects},aws/{ec2,ebs,iam,lb,vpc}}
+    .venv/lib/python3*/site-packages/pulumi_{gcp/{compute,iam,serviceaccount,projects},aws/{ec2,ebs,iam,lb,s3,vpc}}
   printf '%s' "$want" >.venv/kube-ha.sum
   sha256sum <requirements-plan.txt >.venv/kube-ha-plan.sum
   say "python    environment .venv: done"

@@ -11,6 +11,7 @@ from typing import Protocol
 from pulumi import Input, Resource, ResourceOptions, RunError
 
 from components.machines.api_door import ApiDoor
+from components.machines.token_pems import TokenPems
 from components.ssh.commands import Machine
 from stacks.cluster.plan import Node, Plan
 
@@ -41,14 +42,16 @@ MODULES = {
 _CLOUD = "components.machines.cloud"  # of all clouds: what they have is data of stacks/providers
 
 
-def of(plan: Plan, opts: ResourceOptions | None = None) -> Machines:
+def of(plan: Plan, keys: TokenPems, opts: ResourceOptions | None = None) -> Machines:
     """The machines of the plan's provider; what they stand on is registered with `opts`.
+
+    `keys`: by which others check tokens of the cluster.
 
     Raises RunError where the SDK of a cloud is not installed.
     """
     module = importlib.import_module(MODULES.get(plan.spec.machines.provider, _CLOUD))
     try:
-        made: Machines = module.of(plan, opts)
+        made: Machines = module.of(plan, keys, opts)
     except ModuleNotFoundError as error:
         sdk = (error.name or "").replace("_", "-")
         if not sdk.startswith("pulumi-"):

@@ -8,11 +8,12 @@ from pathlib import Path
 from pulumi import Resource, ResourceOptions
 from pulumi_command import remote
 
+from components.machines.token_pems import TokenPems
 from components.ssh.commands import Machine
 from stacks.cluster.plan import Bastion, Node, Plan
 
 
-def of(plan: Plan, opts: ResourceOptions | None = None) -> Adopted:
+def of(plan: Plan, _keys: TokenPems, opts: ResourceOptions | None = None) -> Adopted:
     """The machines of a plan; no resource is made, so `opts` are of none."""
     return Adopted(plan)
 

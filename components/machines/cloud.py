@@ -19,21 +19,33 @@ from pulumi import (
 
 from components.machines.api_door import ApiDoor
 from components.machines.cloud_keys import Keys
+from components.machines.token_pems import TokenPems
 from components.ssh.commands import Machine
 from stacks.cluster import cloud_machines, cloud_resources, clouds
 from stacks.cluster.plan import Node, Plan
-from stacks.providers.resources import Lookup, Ref, Resource, Resources, Text, UserData, Value
+from stacks.providers.resources import (
+    Lookup,
+    Ref,
+    Resource,
+    Resources,
+    Text,
+    TokenKeys,
+    UserData,
+    Value,
+)
+from stacks.render import token_keys
 
 
-def of(plan: Plan, opts: ResourceOptions | None = None) -> Cloud:
+def of(plan: Plan, keys: TokenPems, opts: ResourceOptions | None = None) -> Cloud:
     """The machines of a plan."""
-    return Cloud(plan, opts)
+    return Cloud(plan, keys, opts)
 
 
 class Cloud(ComponentResource):
     """Everything around the machines of a plan; `machine` makes one of them."""
 
-    def __init__(self, plan: Plan, opts: ResourceOptions | None = None) -> None:
+    def __init__(self, plan: Plan, keys: TokenPems, opts: ResourceOptions | None = None) -> None:
+        self._token_pems = keys
         name, cloud = plan.spec.cluster.name, cloud_machines.provider(plan)
         self._plan, self._found = plan, cloud_resources.of_plan(plan)
         # First, so that nothing is registered where the SDK is missing.
@@ -128,6 +140,8 @@ class Cloud(ComponentResource):
             case UserData():
                 disks = None if said.disks is None else Output.all(*self._value(said.disks))
                 return self._keys.user_data(said, disks)
+            case TokenKeys():
+                return self._token_pems().apply(token_keys.jwks)
             case Mapping():
                 return self._inputs(said)
             case list() | tuple():

@@ -10,6 +10,7 @@ from pulumi import ComponentResource, Output, Resource, ResourceOptions
 from pulumi_command import local, remote
 
 from components.machines import host_keys
+from components.machines.token_pems import TokenPems
 from components.ssh.commands import Machine
 from stacks.cluster.plan import Node, Plan
 from stacks.providers import lab
@@ -17,7 +18,7 @@ from stacks.providers import lab
 _SCRIPT = "lab/machine.sh"
 
 
-def of(plan: Plan, opts: ResourceOptions | None = None) -> Lab:
+def of(plan: Plan, _keys: TokenPems, opts: ResourceOptions | None = None) -> Lab:
     """The machines of a plan."""
     return Lab(plan, opts)
 

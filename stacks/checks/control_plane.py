@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from stacks.checks import audit
+from stacks.config import token_issuers
 from stacks.config.control_plane import ControlPlaneSpec, OidcSpec
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
@@ -18,6 +19,7 @@ def problems(spec: Spec) -> list[Problem]:
         *_admission(spec),
         *audit.problems(spec.control_plane.audit),
         *_oidc(spec),
+        *_token_issuers(spec),
         *_pod_security(spec),
     ]
 
@@ -71,7 +73,7 @@ def _admission(spec: Spec) -> list[Problem]:
 def _oidc(spec: Spec) -> list[Problem]:
     out, seen = [], set()
     for path, issuer in _issuers(spec.control_plane):
-        out += _issuer(path, issuer, spec.cluster.dns_domain)
+        out += _issuer(path, issuer, [token_issuers.own(spec), *token_issuers.listed(spec)])
         if issuer.issuer_url in seen:
             out.append(Problem(f"{path}.issuerUrl", f"{issuer.issuer_url} is there twice"))
         seen.add(issuer.issuer_url)
@@ -85,15 +87,24 @@ def _oidc(spec: Spec) -> list[Problem]:
     return out
 
 
+def _token_issuers(spec: Spec) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, issuer in enumerate(spec.control_plane.service_account_issuers):
+        if issuer in seen:
+            path = f"controlPlane.serviceAccountIssuers[{index}]"
+            yield Problem(path, f"{issuer} is there twice; leave one out")
+        seen.add(issuer)
+
+
 def _in_file(said: ControlPlaneSpec) -> bool:
     return said.anonymous == "health" or bool(said.oidc_issuers)
 
 
-def _issuer(path: str, oidc: OidcSpec, dns_domain: str) -> list[Problem]:
+def _issuer(path: str, oidc: OidcSpec, own: Sequence[str]) -> list[Problem]:
     out = []
-    own = f"https://kubernetes.default.svc.{dns_domain}"
-    if oidc.issuer_url == own:
-        text = f"{own} is the cluster's own issuer, of service accounts; name the provider's"
+    if oidc.issuer_url in own:
+        said = oidc.issuer_url
+        text = f"{said} is the cluster's own issuer, of service accounts; name the provider's"
         out.append(Problem(f"{path}.issuerUrl", text))
     if oidc.groups_prefix is not None and oidc.groups_claim is None:
         out.append(Problem(f"{path}.groupsPrefix", "does nothing without groupsClaim"))

@@ -66,7 +66,7 @@ _API_SERVER = {
     "proxy-client-key-file": _CERTIFICATES,
     "requestheader-client-ca-file": _CERTIFICATES,
     "secure-port": "is fixed; load balancers count on it",
-    "service-account-issuer": "is set by kubeadm",
+    "service-account-issuer": "use controlPlane.serviceAccountIssuers",
     "service-account-key-file": _CERTIFICATES,
     "service-account-signing-key-file": _CERTIFICATES,
     "service-cluster-ip-range": _NETWORK,

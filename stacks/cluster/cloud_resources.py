@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from stacks.cluster import api_record, cloud_machines, clouds, firewall
+from stacks.cluster import api_record, cloud_machines, clouds, firewall, rotation
 from stacks.cluster.plan import Node, Plan
 from stacks.providers import registry
 from stacks.providers.cloud import bastion_name
@@ -47,6 +47,7 @@ def _site(plan: Plan) -> Site:
         api_addresses=api_record.known(plan),
         record=_record(plan),
         ingress=_ingress(plan),
+        token_keys=tuple(sorted(rotation.generations(plan.spec.pki.rotation.service_account))),
     )
 
 

@@ -18,6 +18,7 @@ IMAGE = re.compile(r"ami-[0-9a-f]{8,17}|[a-z0-9.:-]{1,63}/[A-Za-z0-9_./-]{1,100}
 TYPE = re.compile(r"[a-z][a-z0-9-]{1,30}(\.[a-z0-9-]{1,30})?")
 ROLE = re.compile(r"(projects/[a-z0-9.:-]+/|organizations/[0-9]+/)?roles/[A-Za-z0-9_.]{1,100}")
 ARN = re.compile(r"arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[A-Za-z0-9+=,.@_/-]{1,512}")
+POOL = re.compile(r"(?!gcp-)[a-z0-9-]{4,32}")
 AWS_ZONE = re.compile(r"Z[A-Z0-9]{1,31}")
 DNS_ZONE = re.compile(f"{AWS_ZONE.pattern}|{NAME.pattern}")
 ACCOUNT = re.compile(r"[0-9]{12}")
@@ -96,6 +97,16 @@ def aws_id(text: str) -> str:
     return _form(
         AWS_ID, text, "ID of a VPC or subnet", "vpc-0123456789abcdef0", "subnet-0123456789abcdef0"
     )
+
+
+def pool(text: str) -> str:
+    """ID of a pool of workload identities of Google Cloud."""
+    if not POOL.fullmatch(text):
+        raise ValueError(
+            f"{short(text)} is not an ID of a pool; use 4 to 32 of a-z, 0-9 and '-', and another "
+            "beginning than gcp-"
+        )
+    return text
 
 
 def zone(text: str) -> str:

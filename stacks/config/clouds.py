@@ -9,16 +9,20 @@ from pydantic import Field
 from stacks.config.fields import (
     AccountId,
     AwsId,
+    BucketName,
     Cidr,
     CloudLabel,
     CloudName,
+    IdentityPool,
     ImageName,
     InstanceType,
+    IssuerUrl,
     PolicyArn,
     PortSpan,
     ProjectId,
     Region,
     Section,
+    ServiceAccountName,
     ServiceRole,
     Zone,
     is_unsaid,
@@ -140,6 +144,15 @@ class CloudSpec(Section):
     )
 
 
+class GcpIdentitySpec(Section):
+    pool: IdentityPool = Field(
+        description="ID of the pool that is made; Google keeps that of a deleted one for 30 days"
+    )
+    roles: dict[ServiceAccountName, tuple[ServiceRole, ...]] = Field(
+        description="by service account of the cluster: its roles in the project"
+    )
+
+
 class GcpSpec(CloudSpec):
     project: ProjectId = Field(description="ID of the project that everything is made in")
     region: Region = Field(description="region, as europe-west3; pools name its zones")
@@ -188,6 +201,27 @@ class GcpSpec(CloudSpec):
     )
     service_account_roles: tuple[ServiceRole, ...] = Field(
         (), description="roles of the machines' own service account in the project; default: none"
+    )
+    workload_identity: GcpIdentitySpec | None = Field(
+        None,
+        exclude_if=is_unsaid,
+        description="roles of service accounts of the cluster, by the tokens of their pods",
+    )
+
+
+class AwsIdentitySpec(Section):
+    bucket: BucketName | None = Field(
+        None,
+        description="bucket that is made, from which everybody may read how to check tokens of the "
+        "cluster; https://BUCKET.s3.REGION.amazonaws.com is in controlPlane.serviceAccountIssuers",
+    )
+    issuer: IssuerUrl | None = Field(
+        None,
+        description="one of controlPlane.serviceAccountIssuers whose documents you serve yourself, "
+        "in place of bucket",
+    )
+    policies: dict[ServiceAccountName, tuple[PolicyArn, ...]] = Field(
+        description="by service account of the cluster: the IAM policies of its role, by ARN"
     )
 
 
@@ -238,4 +272,9 @@ class AwsSpec(CloudSpec):
     etcd_disk_type: Literal["gp3", "io2"] = Field("gp3", description="etcd's disks")
     policies: tuple[PolicyArn, ...] = Field(
         (), description="IAM policies of the machines' own role, by ARN; default: none"
+    )
+    workload_identity: AwsIdentitySpec | None = Field(
+        None,
+        exclude_if=is_unsaid,
+        description="roles for service accounts of the cluster (IRSA), by the tokens of their pods",
     )

@@ -19,7 +19,9 @@ from stacks.config.fields import (
     PodSecurityVersion,
     Section,
     SubjectName,
+    TokenIssuer,
     Url,
+    is_unsaid,
 )
 from stacks.config.pki import RotationSpec
 
@@ -194,6 +196,12 @@ class ControlPlaneSpec(Section):
     oidc: OidcSpec | None = Field(None, description="users of an identity provider")
     oidc_issuers: tuple[OidcSpec, ...] = Field(
         (), description="users of further identity providers; as oidc, without signingAlgs"
+    )
+    service_account_issuers: tuple[TokenIssuer, ...] = Field(
+        (),
+        exclude_if=is_unsaid,
+        description="names of the cluster in tokens of service accounts: the first is in new ones, "
+        "those of all are taken; default: https://kubernetes.default.svc and cluster.dnsDomain",
     )
     pod_security: PodSecuritySpec | None = Field(
         None,

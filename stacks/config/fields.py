@@ -101,6 +101,7 @@ Quantity = Annotated[
 ]
 Threshold = Annotated[str, AfterValidator(kubernetes_values.threshold), _text("amount or part")]
 IssuerUrl = Annotated[str, AfterValidator(kubernetes_values.issuer_url), _text("https URL")]
+TokenIssuer = Annotated[str, AfterValidator(kubernetes_values.token_issuer), _text("https URL")]
 Claim = Annotated[str, AfterValidator(kubernetes_values.claim), _text("claim")]
 FlagText = Annotated[str, AfterValidator(kubernetes_values.flag_text), _text("text")]
 PodSecurityVersion = Annotated[
@@ -163,6 +164,7 @@ AccessKey = Annotated[
     AfterValidator(object_store_values.access_key),
     _text("access key", object_store_values.ACCESS_KEY),
 ]
+IdentityPool = Annotated[str, AfterValidator(cloud_values.pool), _text("pool", cloud_values.POOL)]
 UpdateWord = Annotated[
     str,
     BeforeValidator(rollout_values.as_text),
@@ -173,6 +175,11 @@ Rollout = Annotated[
     str,
     AfterValidator(kubernetes_values.rollout),
     _text("namespace/daemonset/name", kubernetes_values.ROLLOUT),
+]
+ServiceAccountName = Annotated[
+    str,
+    AfterValidator(kubernetes_values.service_account),
+    _text("namespace/name", kubernetes_values.SERVICE_ACCOUNT),
 ]
 KernelModule = Annotated[
     str,

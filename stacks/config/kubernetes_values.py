@@ -23,6 +23,9 @@ ROLLOUT = re.compile(
     r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/(daemonset|deployment|statefulset)/"
     r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
 )
+SERVICE_ACCOUNT = re.compile(
+    r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
+)
 PERCENT = re.compile(r"[1-9][0-9]?(\.[0-9]{1,3})?%")
 _ISSUER = re.compile(r"https://(?P<endpoint>[^/?#]+)(/[A-Za-z0-9_.~!@:+,%-]*)*")
 # As FLAG_VALUE; `=` stands between a claim and its value.
@@ -69,6 +72,16 @@ def rollout(text: str) -> str:
     return text
 
 
+def service_account(text: str) -> str:
+    """A service account, by namespace and name."""
+    if not SERVICE_ACCOUNT.fullmatch(text):
+        raise ValueError(
+            f"{short(text)} is not a service account; write namespace/name, as "
+            "'kube-system/ebs-csi-controller-sa'"
+        )
+    return text
+
+
 def issuer_url(text: str) -> str:
     """`https://host[:port][/path]`, unchanged: tokens carry it letter by letter."""
     found = _ISSUER.fullmatch(text)
@@ -79,6 +92,11 @@ def issuer_url(text: str) -> str:
         )
     values.endpoint(found["endpoint"])
     return text
+
+
+def token_issuer(text: str) -> str:
+    """The same of the cluster itself: a name that API servers write into tokens, and ask nobody."""
+    return issuer_url(text)
 
 
 def claim(text: str) -> str:

@@ -23,6 +23,7 @@ from stacks.edits import (
     released,
     rotation,
     serving_certificates,
+    token_issuers,
     upgrades,
     warnings,
 )
@@ -127,6 +128,7 @@ def _refusals(before: Memory, plan: Plan) -> list[Refusal]:
         *absent.refusals(before, plan),
         *_cut_off(before, plan),
         *rotation.refusals(before, plan),
+        *token_issuers.refusals(before, plan),
         *serving_certificates.refusals(before, plan),
         *clouds.refusals_of(before, plan),
         *addon_secrets.refusals(before, plan),

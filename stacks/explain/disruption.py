@@ -11,6 +11,7 @@ from stacks.cluster import rotation as cluster_rotation
 from stacks.cluster.certificates import api_names
 from stacks.cluster.names import spoken
 from stacks.cluster.plan import Plan
+from stacks.config import token_issuers
 from stacks.edits import api_record, membership
 from stacks.edits.memory import Memory
 from stacks.explain import etcd_door, evictions, rotation, virtual_ip
@@ -136,6 +137,10 @@ def _tokens(then: Plan, plan: Plan) -> Iterator[str]:
     for subject, _, now in rotation.moved(then, plan):
         if subject == "service-account" and now.step == "drop":
             yield "tokens of service accounts from before step `issue` are refused from now on"
+    taken = token_issuers.listed(plan.spec)
+    for issuer in token_issuers.listed(then.spec):
+        if issuer not in taken:
+            yield f"tokens of service accounts with issuer {issuer} are refused from now on"
 
 
 def _pods(before: Memory, then: Plan, plan: Plan) -> Iterator[str]:

@@ -68,6 +68,17 @@ def role_name(role: str) -> str:
     return role.rpartition("/")[2].lower().replace(".", "-")
 
 
+def subject(account: str) -> str:
+    """Whom tokens of a service account, `namespace/name`, are about."""
+    namespace, _, name = account.partition("/")
+    return f"system:serviceaccount:{namespace}:{name}"
+
+
+def pods_of(account: str) -> str:
+    """Name of what is made for its pods: no other name has a slash, and no namespace a dot."""
+    return f"pods/{account.replace('/', '.')}"
+
+
 def bastion_name(cloud: CloudSpec) -> str:
     """What the bastion is called behind the cluster's name.
 

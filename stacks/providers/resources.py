@@ -16,6 +16,7 @@ Kind = Literal[
     "load balancer",
     "ingress",
     "account",
+    "workload identity",
     "bastion",
     "machines",
     "DNS zone",
@@ -50,8 +51,16 @@ class UserData:
     pod_metadata: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class TokenKeys:
+    """Keys by which tokens of service accounts are checked, as JWKS. Only an update has them."""
+
+    generations: tuple[int, ...]  # sorted
+
+
 Value: TypeAlias = (
-    "bool | int | str | Ref | Text | UserData | Sequence[Value] | Mapping[str, Value] | None"
+    "bool | int | str | Ref | Text | UserData | TokenKeys | Sequence[Value] | Mapping[str, Value] "
+    "| None"
 )
 
 

@@ -104,6 +104,7 @@ class Site:
     api_addresses: tuple[str, ...] | None  # that its name points to; None: the cloud alone knows
     record: Record | None  # None: the stack makes none
     ingress: Ingress | None = None  # None: there is none
+    token_keys: tuple[int, ...] = (1,)  # generations of keys that sign, or signed, tokens of pods
 
     @property
     def cluster(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from stacks.cluster import rotation, serving_certificates
 from stacks.cluster.plan import Node, Plan
+from stacks.config import token_issuers
 from stacks.config.fields import STRONG_CIPHERS
 from stacks.config.network import API_SHUTDOWN_DELAY_S
 from stacks.config.ports import API_PORT, ETCD_CLIENT_PORT, LOCAL_API_PORT
@@ -123,7 +124,9 @@ def cluster_configuration(plan: Plan) -> dict[str, object]:
         },
         "apiServer": {
             "certSANs": _names(plan),
-            "extraArgs": _arguments(_apiserver_flags(plan), _required_claims(plan)),
+            "extraArgs": _arguments(
+                _apiserver_flags(plan), [*_required_claims(plan), *_token_issuers(plan)]
+            ),
             "extraVolumes": _apiserver_volumes(plan),
         },
         "controllerManager": {"extraArgs": _arguments(_controller_manager_flags(plan))},
@@ -180,6 +183,10 @@ def _apiserver_flags(plan: Plan) -> Mapping[str, str]:
         flags["service-account-extend-token-expiration"] = "false"
     if authentication.in_file(plan):
         flags["authentication-config"] = AUTHENTICATION
+    if spec.service_account_issuers:
+        # What an API server says of itself can be published as it is.
+        first = spec.service_account_issuers[0].rstrip("/")
+        flags["service-account-jwks-uri"] = f"{first}/{token_issuers.JWKS}"
     return flags | _feature_gates(plan) | _oidc_flags(plan) | spec.api_server_args
 
 
@@ -211,6 +218,12 @@ def _required_claims(plan: Plan) -> list[tuple[str, str]]:
     oidc = authentication.issuer_of_flags(plan)
     claims = sorted(oidc.required_claims.items()) if oidc else []
     return [("oidc-required-claim", f"{claim}={value}") for claim, value in claims]
+
+
+def _token_issuers(plan: Plan) -> list[tuple[str, str]]:
+    """One flag for each, in this order; kubeadm's own one is gone with the first of them."""
+    said = plan.spec.control_plane.service_account_issuers
+    return [("service-account-issuer", issuer) for issuer in said]
 
 
 def _apiserver_volumes(plan: Plan) -> list[dict[str, object]]:
@@ -281,4 +294,5 @@ def _arguments(
     flags: Mapping[str, str], repeated: Iterable[tuple[str, str]] = ()
 ) -> list[dict[str, str]]:
     """kubeadm's list of flags; `repeated` are those that are given more than once."""
-    return [{"name": name, "value": value} for name, value in sorted([*flags.items(), *repeated])]
+    listed = sorted([*flags.items(), *repeated], key=lambda flag: flag[0])
+    return [{"name": name, "value": value} for name, value in listed]

@@ -78,6 +78,27 @@ def with_ingress(dice: Dice, raw: dict[str, object]) -> None:
     raw["frontDoors"] = {**(doors if isinstance(doors, dict) else {}), "ingress": wanted}
 
 
+def with_identity(dice: Dice, raw: dict[str, object]) -> None:
+    """Roles for service accounts; on AWS API servers sign in the name that IAM knows."""
+    machines = raw["machines"]
+    assert isinstance(machines, dict)
+    own, accounts = machines[machines["provider"]], ["kube-system/csi", "shop/orders"]
+    chosen = accounts[: dice.between(0, 2)]
+    if machines["provider"] == "gcp":
+        own["workloadIdentity"] = {"pool": "ours", "roles": {one: ["roles/viewer"] for one in chosen}}  # fmt: skip
+        return
+    control = raw.setdefault("controlPlane", {})
+    assert isinstance(control, dict)
+    made = dice.chance(60)
+    issuer = "https://ours.s3.eu-central-1.amazonaws.com" if made else "https://id.example.com"
+    listed = [issuer, "https://kubernetes.default.svc.cluster.local"]
+    control["serviceAccountIssuers"] = listed if dice.chance(60) else listed[:1]
+    own["workloadIdentity"] = {
+        **({"bucket": "ours"} if made else {"issuer": issuer}),
+        "policies": {one: ["arn:aws:iam::aws:policy/ReadOnlyAccess"] for one in chosen},
+    }
+
+
 def _zones(provider: str) -> list[str]:
     mark = "-" if provider == "gcp" else ""
     return [f"{_REGIONS[provider]}{mark}{zone}" for zone in "abc"]
@@ -171,6 +192,7 @@ _CHOSEN = (
     "fewZones",
     "labels",
     "ingressFrom",
+    "workloadIdentity",
 )
 
 

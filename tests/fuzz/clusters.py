@@ -76,6 +76,8 @@ def right(dice: Dice) -> Config:
         clouds.named(dice, raw)
     if provider in ("gcp", "aws") and dice.chance(25):
         clouds.with_ingress(dice, raw)
+    if provider in ("gcp", "aws") and dice.chance(20):
+        clouds.with_identity(dice, raw)
     if dice.chance(20):
         raw["sshPrivateKey"] = {"secure": breakage.MARK}
     if dice.chance(90):  # without it object stores are refused

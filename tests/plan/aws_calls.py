@@ -58,7 +58,7 @@ class Calls:
     """An account of AWS, empty but for the images: stands in for the provider, see tests/plan/providers.py."""
 
     def __init__(self) -> None:
-        names = ("ec2", "elbv2", "iam", "route53")
+        names = ("ec2", "elbv2", "iam", "route53", "s3")
         self._clients = {name: boto3.client(name, region_name=REGION) for name in names}
         # The engine's stand-in registers resources side by side; moto's mappings are not made for that.
         self._one_at_a_time = Lock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from urllib.parse import urlencode
 
 from tests.plan.aws_ec2 import Ask, Create, Delete, Given, Made, Update, arguments, by_id, tags_of
 
@@ -37,6 +38,51 @@ def _no_profile(ask: Ask, name: str, state: Given) -> None:
     role = state["role"]
     ask("iam", "remove_role_from_instance_profile", InstanceProfileName=name, RoleName=role)
     ask("iam", "delete_instance_profile", InstanceProfileName=name)
+
+
+def _issuer(ask: Ask, given: Given) -> Made:
+    tags, url, known = tags_of(given), given.pop("url"), given.pop("clientIdLists")
+    # The provider leaves fingerprints to IAM, which looks at the certificate; moto has nobody to ask.
+    made = ask(
+        "iam",
+        "create_open_id_connect_provider",
+        Url=url,
+        ClientIDList=known,
+        ThumbprintList=["0" * 40],
+        Tags=tags,
+    )
+    return made["OpenIDConnectProviderArn"], {"arn": made["OpenIDConnectProviderArn"]}
+
+
+# --- Buckets ---------------------------------------------------------------------------------------
+
+
+def _bucket(ask: Ask, given: Given) -> Made:
+    name, tags = given.pop("bucket"), tags_of(given)
+    # It is in the client's region only if that is said.
+    ask("s3", "create_bucket", Bucket=name, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})  # fmt: skip
+    ask("s3", "put_bucket_tagging", Bucket=name, Tagging={"TagSet": tags})
+    return name, {}
+
+
+def _closed(ask: Ask, given: Given) -> Made:
+    name = given.pop("bucket")
+    said = arguments(given)
+    ask("s3", "put_public_access_block", Bucket=name, PublicAccessBlockConfiguration=said)
+    return name, {}
+
+
+def _readers(ask: Ask, given: Given) -> Made:
+    name = given.pop("bucket")
+    ask("s3", "put_bucket_policy", Bucket=name, Policy=given.pop("policy"))
+    return name, {}
+
+
+def _put(ask: Ask, given: Given) -> Made:
+    tags = urlencode([(one["Key"], one["Value"]) for one in tags_of(given)])
+    said = arguments(given, content="Body")
+    ask("s3", "put_object", Tagging=tags, **said)
+    return said["Key"], {}
 
 
 # --- Load balancer ---------------------------------------------------------------------------------
@@ -137,6 +183,11 @@ def _named(ask: Ask, given: Given) -> Made:
 
 
 CREATE: Mapping[str, Create] = {
+    "aws:iam/openIdConnectProvider:OpenIdConnectProvider": _issuer,
+    "aws:s3/bucket:Bucket": _bucket,
+    "aws:s3/bucketObjectv2:BucketObjectv2": _put,
+    "aws:s3/bucketPolicy:BucketPolicy": _readers,
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": _closed,
     "aws:iam/instanceProfile:InstanceProfile": _profile,
     "aws:iam/role:Role": _role,
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment": _granted,
@@ -148,11 +199,19 @@ CREATE: Mapping[str, Create] = {
     "aws:route53/zone:Zone": _zone,
 }  # fmt: skip
 UPDATE: Mapping[str, Update] = {
+    "aws:s3/bucketObjectv2:BucketObjectv2": Update(
+        frozenset({"content"}), lambda ask, _, now: _put(ask, dict(now))
+    ),
     "aws:route53/record:Record": Update(
         frozenset({"aliases", "records", "ttl"}), lambda ask, _, now: _names("UPSERT")(ask, now)
     ),
 }
 DELETE: Mapping[str, Delete] = {
+    "aws:iam/openIdConnectProvider:OpenIdConnectProvider": by_id("iam", "delete_open_id_connect_provider", "OpenIDConnectProviderArn"),
+    "aws:s3/bucket:Bucket": by_id("s3", "delete_bucket", "Bucket"),
+    "aws:s3/bucketObjectv2:BucketObjectv2": lambda ask, key, state: ask("s3", "delete_object", Bucket=state["bucket"], Key=key),
+    "aws:s3/bucketPolicy:BucketPolicy": by_id("s3", "delete_bucket_policy", "Bucket"),
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": by_id("s3", "delete_public_access_block", "Bucket"),
     "aws:iam/instanceProfile:InstanceProfile": _no_profile,
     "aws:iam/role:Role": by_id("iam", "delete_role", "RoleName"),
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment": lambda ask, _, state: _grant("detach_role_policy")(ask, state),

@@ -61,6 +61,7 @@ class Noticed:
         found |= {Cause(ETCD, kind, about) for kind, about in self._without_quorum()}
         found |= {Cause(OUTSIDE, kind, about) for kind, about in self._outside()}
         found |= {Cause(INSIDE, "tokens refused") for _ in self._dropped("service-account")}
+        found |= {Cause(INSIDE, "issuer refused", frozenset([one])) for one in self._left_issuers()}
         found |= {Cause(ETCD, "no spare", frozenset([name])) for name in self._without_spare()}
         found |= {Cause(ETCD, kind, about) for kind, about in self._etcd_door()}
         of_pods = Pods(self.then, self.plan, self.run, self.commands)
@@ -235,6 +236,12 @@ class Noticed:
         was, now = self._generations(subject)
         return (one for one in was if one not in now and one < now[0])
 
+    def _left_issuers(self) -> Iterator[str]:
+        """Names in tokens that API servers took, and take no more."""
+        for one in [one for one in self._of("master") if one.before and one.after][:1]:
+            was, now = map(_issuers, (one.was("KUBEADM_CONFIG"), one.now("KUBEADM_CONFIG")))
+            yield from (issuer for issuer in was if issuer not in now)
+
     # ingress
 
     def _ingress(self) -> Iterator[tuple[str, frozenset[str]]]:
@@ -267,3 +274,10 @@ def _names(change: Change, *, after: bool) -> set[str]:
         listed = resource.value(key) if resource else None
         found |= {str(one) for one in listed} if isinstance(listed, list) else set()
     return found
+
+
+def _issuers(config: str) -> list[str]:
+    """Of the API server's flags, or kubeadm's own."""
+    own = re.findall(r'dnsDomain: "?([^"\s]+)', config)
+    said = re.findall(r'name: service-account-issuer\n\s+value: "?([^"\s]+)', config)
+    return said or [f"https://kubernetes.default.svc.{domain}" for domain in own]

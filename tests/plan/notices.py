@@ -25,6 +25,7 @@ _SENTENCES = (
     (r"kubeconfigs from before step `issue` ", "kubeconfigs refused"),
     (r"the stack's kubeconfig from before ", "administrator refused"),
     (r"tokens of service accounts from before ", "tokens refused"),
+    (r"tokens of service accounts with issuer (?P<about>\S+) are refused ", "issuer refused"),
     (r"the VIP \S+ (is released|becomes \S+): ", "VIP ends"),
     (r"the VIP \S+ is unavailable while (?P<about>.+) is replaced", "VIP waits"),
     (r"the VIP \S+ is unavailable for .*, while it moves to (?P<about>.+)", "VIP is handed over"),
@@ -55,7 +56,7 @@ _SENTENCES = (
 )  # fmt: skip
 _NAMES_AS_THEY_ARE = (
     *("names go", "hosts go", "certificates go", "add-on deleted", "network cut"),
-    *("denied by default", "denied no more", "addresses go"),
+    *("denied by default", "denied no more", "addresses go", "issuer refused"),
 )
 
 

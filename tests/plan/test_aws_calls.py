@@ -20,6 +20,7 @@ from tests.plan.aws_calls import CREATE, DELETE, UPDATE, Calls, emulated
 from tests.plan.providers import Made
 from tests.plan.recording import Engine
 from tests.plan.settled import Stacks, assert_exactly
+from tests.unit.cloud_shapes import IDENTITIES
 from tests.unit.configs import aws, behind_tunnel, planned
 from toolchain.values import Value
 
@@ -51,7 +52,8 @@ def named(account: Calls, **more: object) -> dict[str, object]:
 
 def grants(edits: Edits) -> bool:
     """Whether anybody gets one of AWS's own policies."""
-    return "machines.aws.policies" in edits or edits.get("machines.aws.access") == "tunnel"
+    said = {"machines.aws.policies", "machines.aws.workloadIdentity"}
+    return bool(said & {*edits}) or edits.get("machines.aws.access") == "tunnel"
 
 
 def begun(stacks: Stacks, account: Calls, edits: Edits) -> Engine:
@@ -115,6 +117,11 @@ def seen(account: Calls) -> dict[str, list[str]]:
         ],
         "nat": [one["State"] for one in ec2("ec2", "describe_nat_gateways")["NatGateways"] if one["State"] != "deleted"],
         "roles": [one["RoleName"] for one in ec2("iam", "list_roles")["Roles"]],
+        "issuers": [one["Arn"] for one in ec2("iam", "list_open_id_connect_providers")["OpenIDConnectProviderList"]],
+        "objects": [
+            f"{bucket['Name']} {one['Key']} {one['ETag']}" for bucket in ec2("s3", "list_buckets")["Buckets"]
+            for one in ec2("s3", "list_objects_v2", Bucket=bucket["Name"]).get("Contents", [])
+        ],
         "records": [
             f"{record['Name']} {record['Type']} {record.get('ResourceRecords') or record['AliasTarget']['DNSName'].split('.', 1)[1]}"
             for zone in ec2("route53", "list_hosted_zones")["HostedZones"]
@@ -137,6 +144,7 @@ WAYS: dict[str, Edits] = {
         "machines.aws.nodePortsFrom": ["198.51.100.0/24"], "pools.worker.spot": True,
         "frontDoors.ingress": {"proxyProtocol": True}, "machines.aws.ingressFrom": ["198.51.100.0/24"],
     },
+    "roles for service accounts": IDENTITIES["aws"],
     "a private zone of its own": {"cluster.endpoint": "api.k8s.internal", "frontDoors": {"dns": "managed", "zone": {"domain": "k8s.internal", "private": True}}},
 }  # fmt: skip
 
@@ -177,13 +185,25 @@ def test_the_doors_are_those_of_the_table(stacks: Stacks, account: Calls) -> Non
     assert {line for line in rules if "<-" in line and "balancer" not in line} == table
 
 
-_SERVICES = {"ec2": "ec2", "elbv2": "elasticloadbalancing", "iam": "iam", "route53": "route53"}
+# Calls of S3 that IAM knows by another word (Service Authorization Reference, "Amazon S3").
+_WORDS = {
+    "s3:PutPublicAccessBlock": "s3:PutBucketPublicAccessBlock",
+    "s3:DeletePublicAccessBlock": "s3:PutBucketPublicAccessBlock",
+}
+_SERVICES = {
+    "ec2": "ec2",
+    "elbv2": "elasticloadbalancing",
+    "iam": "iam",
+    "route53": "route53",
+    "s3": "s3",
+}
 
 
 def test_the_policy_of_the_docs_allows_each_call(stacks: Stacks, account: Calls) -> None:
     """Of a stack that is made, edited and taken away; the provider's plugin asks more, which Describe and Get allow."""
     account.all.clear()
-    edits = named(account)
+    edits = {**named(account), **IDENTITIES["aws"]}
+    edits["machines.aws.workloadIdentity"] = {"bucket": "our-keys", "policies": {"a/b": []}}
     engine = begun(stacks, account, edits)
     engine.up(aws({**edits, **EXTERNAL, "machines.aws.deletionProtection": False}))
     destroyed(engine, account)
@@ -193,6 +213,7 @@ def test_the_policy_of_the_docs_allows_each_call(stacks: Stacks, account: Calls)
         f"{_SERVICES[client]}:{''.join(part.capitalize() for part in call.split('_'))}"
         for client, call in account.all
     }
+    asked = {_WORDS.get(one, one) for one in asked}
     assert {"ec2:RunInstances", "elasticloadbalancing:CreateLoadBalancer"} <= asked
     mine = {"ec2:RegisterImage", "route53:CreateHostedZone"}  # of the test's own
     missing = {one for one in asked - mine if not any(fnmatch(one.lower(), each.lower()) for each in allowed)}  # fmt: skip

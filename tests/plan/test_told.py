@@ -15,6 +15,7 @@ from tests.plan.told_lives import UPDATES, life
 from tests.plan.told_pairs import Pair, told, updated
 from tests.plan.told_shrunk import shrunk
 from tests.unit.charts import SETTINGS, packed
+from tests.unit.cloud_shapes import IDENTITIES, ISSUER
 from tests.unit.configs import (
     GONE,
     adopted,
@@ -61,6 +62,11 @@ CLOUDS = {
     "Google, ingress": (gcp(), gcp({"frontDoors.ingress": {}})),
     "Google, no ingress": (gcp({"frontDoors.ingress": {}}), gcp()),
     "Google, ingress for fewer": (gcp({"frontDoors.ingress": {}}), gcp({"frontDoors.ingress": {}, "machines.gcp.ingressFrom": ["198.51.100.0/24"], "pools.worker.count": 1})),
+    "AWS, roles for service accounts": (aws(), aws(IDENTITIES["aws"] | {"controlPlane.serviceAccountIssuers": ["https://kubernetes.default.svc.cluster.local", ISSUER]})),
+    "AWS, a key of tokens more": (aws(IDENTITIES["aws"]), aws({**IDENTITIES["aws"], "pki.rotation.serviceAccount": {"generation": 2, "step": "trust"}})),
+    "AWS, no roles": (aws(IDENTITIES["aws"]), aws({"controlPlane.serviceAccountIssuers": [ISSUER]})),
+    "Google, roles for service accounts": (gcp(), gcp(IDENTITIES["gcp"])),
+    "Google, a key of tokens that signs": (gcp({**IDENTITIES["gcp"], "pki.rotation.serviceAccount": {"generation": 2, "step": "trust"}}), gcp({**IDENTITIES["gcp"], "pki.rotation.serviceAccount": {"generation": 2, "step": "issue"}})),
     "AWS, more spot machines": (aws({"pools.worker.spot": True}), aws({"pools.worker.spot": True, "pools.worker.count": 3})),
     "Google, spot machines instead of others": (gcp(), gcp({"pools.worker.spot": True, "nodes": {f"worker-{number}": {"generation": 2} for number in (1, 2)}})),
 }  # fmt: skip

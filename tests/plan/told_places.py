@@ -90,6 +90,8 @@ def _is_of_no_node(rest: str) -> bool:
 # Of a cloud, what is of no new machine: type, end of the name, and the group that the line names. The first that fits.
 _OF_CLOUD = (
     (r"pulumi:providers:", r"", "account"),
+    (r"aws:s3/|aws:iam/openId|gcp:iam/", r"", "workload identity"),
+    (r"aws:iam/role|gcp:projects/", r"-pods/.*", "workload identity"),
     (
         r"aws:(lb|vpc)/|aws:ec2/securityGroup:|gcp:compute/(?!instance:)",
         r"-ingress(-.*)?",

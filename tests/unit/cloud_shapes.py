@@ -16,6 +16,33 @@ _SUBNETS = {
     }
     for number, zone in enumerate("abc")
 }
+ISSUER = "https://our-keys.s3.eu-central-1.amazonaws.com"
+_OWN_ISSUER = "https://kubernetes.default.svc.cluster.local"
+IDENTITIES: Mapping[str, Mapping[str, object]] = {
+    "gcp": {
+        "machines.gcp.workloadIdentity": {
+            "pool": "prod",
+            "roles": {
+                "kube-system/csi-gce-pd-controller-sa": [
+                    "roles/compute.viewer",
+                    "roles/compute.storageAdmin",
+                ]
+            },
+        }
+    },
+    "aws": {
+        "controlPlane.serviceAccountIssuers": [ISSUER, _OWN_ISSUER],
+        "machines.aws.workloadIdentity": {
+            "bucket": "our-keys",
+            "policies": {
+                "kube-system/ebs-csi-controller-sa": [
+                    "arn:aws:iam::aws:policy/service-role/AmazonEBSCSIDriverPolicy"
+                ],
+                "shop/orders.of-a-name-that-is-far-too-long-for-a-role-on-aws": [],
+            },
+        },
+    },
+}
 _ZONES = {"gcp": [f"europe-west3-{zone}" for zone in "abc"], "aws": [*_SUBNETS]}
 _IDS = {"gcp": "my-zone", "aws": "Z0123456789"}
 _GIVEN: Mapping[str, Mapping[str, object]] = {
@@ -50,6 +77,7 @@ def _of(provider: str) -> dict[str, Mapping[str, object]]:
         "a zone is made": _record(private=True),
         "a zone that is there, balancer outside": {**outside, **_record(id=_IDS[provider])},
         "ingress": {"frontDoors.ingress": {}, f"{section}.ingressFrom": ["203.0.113.0/24", "198.51.100.0/24"]},
+        "workload identity": IDENTITIES[provider],
         "spot machines": {"pools.worker.spot": True},
         "etcd on machines of its own": {**_ETCD, "pools.etcd.zones": _ZONES[provider]},
         "cloud controller": controlled,

@@ -11,7 +11,7 @@ from stacks.config.fields import Role
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.providers import cloud
-from stacks.providers.aws import bastions, regions
+from stacks.providers.aws import bastions, identity, regions
 from stacks.providers.places import Place
 
 _MASKS = (16, 28)  # of a VPC and of its subnets (Amazon VPC user guide, "Subnet CIDR blocks")
@@ -37,6 +37,7 @@ def problems(spec: Spec, _places: Sequence[Place]) -> Iterator[Problem]:
         yield from _subnets(spec.machines.aws, has_ingress=has_ingress)
         grants = spec.machines.aws.policies
         yield from cloud.same_names("machines.aws.policies", grants, cloud.policy_name)
+        yield from identity.problems(spec, spec.machines.aws.workload_identity)
 
 
 def unfit(type_: str, roles: Collection[Role]) -> str:

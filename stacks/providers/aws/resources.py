@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stacks.providers.aws import balancer, dns, images, ingress, machines
 from stacks.providers.aws.account import account
+from stacks.providers.aws.identity import identity
 from stacks.providers.aws.machines import Ground
 from stacks.providers.aws.network import network, ways
 from stacks.providers.aws.scope import Scope
@@ -34,6 +35,7 @@ def resources(site: Site) -> Resources:
             *doors,
             *account(scope, "nodes", said.policies),
             _apart(scope),
+            *identity(scope),
             *bastion,
             *balancer.balancer(scope, ground.ways),
             *ingress.ingress(scope, ground.ways),

@@ -12,7 +12,7 @@ from stacks.config.pools import PoolSpec
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.providers import cloud
-from stacks.providers.gcp import disks
+from stacks.providers.gcp import disks, identity
 from stacks.providers.places import Place
 
 _MASKS = (8, 29)  # of a subnet's primary range (Google VPC documentation, "Subnets")
@@ -30,6 +30,7 @@ def problems(spec: Spec, _places: Sequence[Place]) -> Iterator[Problem]:
     yield from cloud.idle(spec)
     if spec.machines.gcp is not None:
         yield from _section(spec.machines.gcp)
+        yield from identity.problems(spec, spec.machines.gcp.workload_identity)
         for name, pool in spec.pools.items():
             yield from _image(spec.machines.gcp, name, pool)
             yield from _disks(spec.machines.gcp, pool)

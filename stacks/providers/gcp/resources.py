@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from stacks.providers.cloud import leads, role_name, short_name
 from stacks.providers.gcp import balancer, dns, ingress, machines
+from stacks.providers.gcp.identity import identity
 from stacks.providers.gcp.network import firewall, network
 from stacks.providers.gcp.scope import Scope
 from stacks.providers.resources import Ref, Resource, Resources, Text
@@ -34,6 +35,7 @@ def resources(site: Site) -> Resources:
             *net,
             *doors,
             *_account(scope),
+            *identity(scope),
             *bastion,
             *balancer.balancer(scope),
             *ingress.ingress(scope),

@@ -23,6 +23,7 @@ from stacks.providers.aws import quotas
 from stacks.providers.gcp import disks
 from stacks.providers.registry import CLOUDS
 from stacks.render import approver, kubelet
+from tests.unit.cloud_shapes import ISSUER
 from tests.unit.configs import (
     GONE,
     adopted,
@@ -329,6 +330,11 @@ GCP_PROBLEMS = [
     ({"machines.gcp.image": "debian-cloud/debian-12"}, {"machines.gcp.image": "has no cloud-init"}),
     ({"machines.gcp.machineType": "m6i.large"}, {"machines.gcp.machineType": "m6i.large is not a type of gcp"}),
     ({"machines.gcp.serviceAccountRoles": ["roles/storage.admin", "roles/storage.admin"]}, {"machines.gcp.serviceAccountRoles[1]": "roles/storage.admin is there twice"}),
+    ({"machines.gcp.workloadIdentity": {"pool": "gcp-mine", "roles": {}}}, {"machines.gcp.workloadIdentity.pool": "is not an ID of a pool"}),
+    ({"machines.gcp.workloadIdentity": {"pool": "mine", "roles": {"shop": ["roles/viewer"]}}}, {"machines.gcp.workloadIdentity.roles.shop": "is not a service account"}),
+    ({"machines.gcp.workloadIdentity": {"pool": "mine", "roles": {f"shop/{'a' * 101}": ["roles/viewer"]}}}, {f"machines.gcp.workloadIdentity.roles.shop/{'a' * 101}": "has more than 127 characters"}),
+    ({"machines.gcp.workloadIdentity": {"pool": "mine", "roles": {"shop/a": ["roles/viewer", "roles/viewer"]}}}, {"machines.gcp.workloadIdentity.roles.shop/a[1]": "roles/viewer is there twice"}),
+    ({"machines.gcp.workloadIdentity": {"pool": "mine", "roles": {}}, "controlPlane.serviceAccountIssuers": [ISSUER]}, {"controlPlane.serviceAccountIssuers": "Google has the keys, and asks no issuer"}),
     ({"machines.gcp.serviceAccountRoles": ["editor"]}, {"machines.gcp.serviceAccountRoles[0]": "is not a valid role"}),
     ({"machines.gcp.labels": {"Team": "a"}}, {"machines.gcp.labels.Team": "is not a label of a cloud"}),
     ({"machines.gcp.apiLoadBalancer": "external", "cluster.endpoint": "192.0.2.7"}, {"cluster.endpoint": "192.0.2.7 is not known to be the load balancer's address before that is made; leave it out"}),
@@ -356,6 +362,12 @@ GCP_PROBLEMS = [
 ]  # fmt: skip
 
 AWS_PROBLEMS = [
+    ({"machines.aws.workloadIdentity": {"policies": {}}}, {"machines.aws.workloadIdentity": "one of both"}),
+    ({"machines.aws.workloadIdentity": {"policies": {}, "bucket": "ours", "issuer": ISSUER}}, {"machines.aws.workloadIdentity": "one of both"}),
+    ({"machines.aws.workloadIdentity": {"policies": {}, "bucket": "our-keys"}}, {"controlPlane.serviceAccountIssuers": f"is without {ISSUER}, by which IAM knows the cluster; in a new cluster write [{ISSUER}], in one that lives first [https://kubernetes.default.svc.cluster.local, {ISSUER}]"}),
+    ({"machines.aws.workloadIdentity": {"policies": {}, "issuer": "https://id.example.com"}, "controlPlane.serviceAccountIssuers": [ISSUER]}, {"controlPlane.serviceAccountIssuers": "is without https://id.example.com"}),
+    ({"machines.aws.workloadIdentity": {"policies": {}, "bucket": "our.keys"}, "controlPlane.serviceAccountIssuers": [ISSUER.replace("-keys", ".keys")]}, {"machines.aws.workloadIdentity.bucket": "our.keys has dots"}),
+    ({"machines.aws.workloadIdentity": {"policies": {"a/b": [ARN, ARN]}, "bucket": "our-keys"}, "controlPlane.serviceAccountIssuers": [ISSUER]}, {"machines.aws.workloadIdentity.policies.a/b[1]": f"{ARN} is there twice"}),
     ({"machines.aws": GONE}, {"machines.aws": "is missing; provider aws needs it"}),
     ({"machines.aws.cidr": "10.16.0.0/13"}, {"machines.aws.cidr": "/13 does not fit; use /16 to /28"}),
     ({"machines/aws/subnets/eu-central-1c": GONE}, {"pools.master.zones": "eu-central-1c has no subnet", "pools.worker.zones": "eu-central-1c has no subnet"}),

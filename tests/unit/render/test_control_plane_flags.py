@@ -101,6 +101,19 @@ def test_a_provider_of_identities_becomes_flags() -> None:
     ]
 
 
+def test_the_first_issuer_stays_the_first_whatever_its_name() -> None:
+    """kubeadm 1.35 and 1.36 keep the order of what is said, and sort their own flags alone."""
+    for issuers in (
+        ["https://b.example.com", "https://a.example.com"],
+        ["https://a.example.com/x/"],
+    ):
+        flags = server_flags(lab(controlPlane={"serviceAccountIssuers": issuers}))
+        assert [value for name, value in flags if name == "service-account-issuer"] == issuers
+        keys = dict(flags)["service-account-jwks-uri"]
+        assert keys == f"{issuers[0].removesuffix('/')}/openid/v1/jwks"
+    assert not [name for name, _ in server_flags(lab()) if name.startswith("service-account-") and name.endswith(("issuer", "uri"))]  # fmt: skip
+
+
 def test_what_a_provider_need_not_say_is_left_to_the_api_server() -> None:
     oidc = {"issuerUrl": "https://id.example.com", "clientId": "kube"}
     plan = lab(cluster={**CLUSTER, "defaults": 1}, controlPlane={"oidc": oidc})
