@@ -16,7 +16,10 @@ def refusals(before: Memory, plan: Plan) -> Iterator[Refusal]:
     """Tokens that some API server, or all of them, would refuse."""
     if before.plan is None:
         return
-    was, now = (token_issuers.listed(one.spec) for one in (before.plan, plan))
+    then = before.plan.spec
+    was = token_issuers.listed(then)
+    # A list that is not there means the same as before: another DNS domain is refused by itself.
+    now = plan.spec.control_plane.service_account_issuers or (token_issuers.own(then),)
     several = max(len(before.plan.masters), len(plan.masters)) > 1
     if several and now[0] not in was:
         text = (

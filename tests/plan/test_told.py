@@ -62,7 +62,7 @@ CLOUDS = {
     "Google, ingress": (gcp(), gcp({"frontDoors.ingress": {}})),
     "Google, no ingress": (gcp({"frontDoors.ingress": {}}), gcp()),
     "Google, ingress for fewer": (gcp({"frontDoors.ingress": {}}), gcp({"frontDoors.ingress": {}, "machines.gcp.ingressFrom": ["198.51.100.0/24"], "pools.worker.count": 1})),
-    "AWS, roles for service accounts": (aws(), aws(IDENTITIES["aws"] | {"controlPlane.serviceAccountIssuers": ["https://kubernetes.default.svc.cluster.local", ISSUER]})),
+    "AWS, roles for service accounts": (aws(), aws({**IDENTITIES["aws"], "controlPlane.serviceAccountIssuers": ["https://kubernetes.default.svc.cluster.local", ISSUER]})),
     "AWS, a key of tokens more": (aws(IDENTITIES["aws"]), aws({**IDENTITIES["aws"], "pki.rotation.serviceAccount": {"generation": 2, "step": "trust"}})),
     "AWS, no roles": (aws(IDENTITIES["aws"]), aws({"controlPlane.serviceAccountIssuers": [ISSUER]})),
     "Google, roles for service accounts": (gcp(), gcp(IDENTITIES["gcp"])),
