@@ -92,6 +92,7 @@ ADDONS: tuple[str, ...] = (
     *("calico-rights", _SETTINGS, "calico-typha"),
 )
 PRUNED: Mapping[str, str] = {_SETTINGS: f"bgppeers.{calico_objects.GROUP}"}
+DEFINED_BY: Mapping[str, str] = {_SETTINGS: "calico-crds-of-settings"}
 
 _ACCOUNT = f"system:serviceaccount:{_NAMESPACE}:{calico_pods.NODE}"
 _ANNOTATIONS = "projectcalico.org/"
@@ -123,7 +124,7 @@ def _rights() -> Iterator[Document]:
     for account, rules in (
         (calico_pods.NODE, calico_rights.of_nodes(calico_pods.CNI)),
         (calico_pods.CNI, calico_rights.of_cni()),
-        (calico_pods.CONTROLLERS, calico_rights.of_controllers()),
+        (calico_pods.CONTROLLERS, calico_rights.of_controllers(calico_pods.NODE)),
     ):
         yield service_account(account, _NAMESPACE)
         yield cluster_role(account, rules)

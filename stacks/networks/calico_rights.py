@@ -1,7 +1,8 @@
 """What accounts of Calico may do: upstream's own rules, of what this product switches on.
 
-Of manifests/calico-typha.yaml of 3.32, without KubeVirt, addresses of load balancers, and writes
-that an object of calico_objects.py makes needless: no node writes pools, peers or Felix's settings.
+Of manifests/calico-typha.yaml of 3.32, without addresses of load balancers, the move to kinds of
+projectcalico.org, and writes that an object of calico_objects.py makes needless: no node writes
+pools, peers or Felix's settings.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from stacks.documents.kubernetes_objects import Document
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "update"]
 _OWN = "crd.projectcalico.org"
+# Read in clusters without KubeVirt, too: who may not is told 403 and not 404, and Felix never
+# becomes ready.
+_VIRTUAL = "kubevirt.io"
 _IPAM = ("blockaffinities", "ipamblocks", "ipamhandles")
 
 _OF_NODES = (
@@ -39,6 +43,7 @@ def of_nodes(cni_account: str) -> list[Document]:
         # Of a tunnel's own address.
         _may(["get", "list", *_WRITE], _OWN, *_IPAM),
         _may(["create", "get"], _OWN, "ipamconfigs"),
+        _may(_READ, _VIRTUAL, "virtualmachineinstancemigrations"),
     ]
 
 
@@ -50,12 +55,17 @@ def of_cni() -> list[Document]:
         _may(["get", "list", *_WRITE], _OWN, *_IPAM),
         _may(["get", "list"], _OWN, "clusterinformations", "ippools", "ipreservations"),
         _may(["create", "get", "list"], _OWN, "ipamconfigs"),
+        _may(["get"], _VIRTUAL, "virtualmachineinstances", "virtualmachines"),
     ]
 
 
-def of_controllers() -> list[Document]:
-    """Takes back the addresses of nodes and pods that are gone."""
+def of_controllers(agent: str) -> list[Document]:
+    """Takes back addresses of nodes and pods that are gone; `agent`: the DaemonSet it waits for."""
     return [
+        {**_may(["get"], "apps", "daemonsets"), "resourceNames": [agent]},
+        # It looks for that of the move, which is not made here, for as long as it runs.
+        _may(["list", "watch"], "apiextensions.k8s.io", "customresourcedefinitions"),
+        _may(_READ, _VIRTUAL, "virtualmachineinstances", "virtualmachines"),
         _may(_READ, "", "namespaces", "nodes", "pods"),
         _may(["list"], _OWN, "ipreservations"),
         _may([*_READ, *_WRITE], _OWN, *_IPAM, "hostendpoints", "ipamconfigs", "tiers"),

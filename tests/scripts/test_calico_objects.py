@@ -236,3 +236,13 @@ def test_its_account_reads_what_it_needs_and_writes_no_settings(api: RealApi) ->
         ("GET", f"{SYSTEM}/configmaps"),
     ):
         assert api.ask(own, method, path, token if method == "POST" else {}).status == 403, path
+
+
+def test_felix_is_told_of_kinds_that_are_not_there_that_they_are_not(api: RealApi) -> None:
+    """403 in place of 404 is a failure to it: it waits, and no pod of any node reaches another."""
+    own = agent(api, "worker-1")
+    for path in (
+        "/apis/kubevirt.io/v1/virtualmachineinstancemigrations",
+        "/apis/policy.networking.k8s.io/v1alpha2/clusternetworkpolicies",
+    ):
+        until(api, (own, "GET", path, None), 404)
