@@ -68,6 +68,7 @@ ROLLOUTS: tuple[str, ...] = (
 )
 ADDONS: tuple[str, ...] = (AGENT, OPERATOR, _RIGHTS)
 PRUNED: Mapping[str, str] = {}
+DEFINED_BY: Mapping[str, str] = {}
 problems, marks, is_smooth = no_problems, no_marks, never_smooth
 # Of programs on every node, at 127.0.0.1.
 LOCAL_PORTS: Mapping[int, str] = {HEALTH_PORT: "the health of Cilium's agent"}

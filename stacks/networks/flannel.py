@@ -56,6 +56,7 @@ MASTER_IMAGES: tuple[str, ...] = ()
 ROLLOUTS: tuple[str, ...] = (f"{_NAMESPACE}/daemonset/{_NAME}",)
 ADDONS: tuple[str, ...] = (_NAME,)
 PRUNED: Mapping[str, str] = {}
+DEFINED_BY: Mapping[str, str] = {}
 problems, marks, is_smooth = no_problems, no_marks, never_smooth
 
 # Its part of a Node, and its account.

@@ -94,6 +94,8 @@ class Network(Protocol):
 
     # Add-on -> kind of its objects that go with the config: those labelled `kube-ha.io/part-of`.
     PRUNED: Mapping[str, str]
+    # Add-on -> the one that defines kinds of its objects, and so comes before it.
+    DEFINED_BY: Mapping[str, str]
 
     def manifests(self, wanted: Wanted) -> Mapping[str, str]:
         """What runs in the cluster for it, by name of the add-on."""

@@ -29,6 +29,7 @@ MASTER_IMAGES: tuple[str, ...] = ()
 ROLLOUTS: tuple[str, ...] = ()
 ADDONS: tuple[str, ...] = ()
 PRUNED: Mapping[str, str] = {}
+DEFINED_BY: Mapping[str, str] = {}
 problems, marks, is_smooth = no_problems, no_marks, never_smooth
 
 

@@ -47,6 +47,7 @@ class UsersOwn:
     ROLLOUTS: tuple[str, ...]
     ADDONS: tuple[str, ...]
     PRUNED: Mapping[str, str]
+    DEFINED_BY: Mapping[str, str]
 
     def manifests(self, wanted: Wanted) -> Mapping[str, str]:
         """Nothing: they are in the user's add-on."""
@@ -103,6 +104,7 @@ def described(said: OwnNetworkSpec) -> UsersOwn:
         ROLLOUTS=said.rollouts,
         ADDONS=(),
         PRUNED={},
+        DEFINED_BY={},
     )
 
 

@@ -47,13 +47,14 @@ def addons(scene: Scene) -> Iterator[Step]:
     """What runs in every cluster of kube-ha, each its manifest."""
     for name, manifest in sorted(system_addons.addons(scene.plan).items()):
         values = system_addons.of_addon(scene.plan, name, manifest)
+        before = (scene.own(f"addon-{one}") for one in system_addons.before(scene.plan, name))
         step = Step(
             name=scene.own(f"addon-{name}"),
             kind="phase",
             node=scene.master,
             phase="addon",
             parent=scene.own("addons"),
-            after=(served(scene),),
+            after=(served(scene), *before),
             values=values,
         )
         yield from attempted(step, (manifest, values["GENERATION"]))

@@ -42,6 +42,12 @@ def addons(plan: Plan) -> dict[str, str]:
     return {**manifests, **registry.of(plan.spec).manifests(wanted)}
 
 
+def before(plan: Plan, name: str) -> tuple[str, ...]:
+    """Add-ons that come before it: one that waits for kinds of another would keep that one out."""
+    defined_by = registry.of(plan.spec).DEFINED_BY.get(name)
+    return (defined_by,) if defined_by else ()
+
+
 def of_addon(plan: Plan, name: str, manifest: str) -> dict[str, str]:
     """Values of the addon phase."""
     generation = str(plan.spec.converge.generation)

@@ -30,6 +30,7 @@ MASTER_IMAGES: tuple[str, ...] = ()
 ROLLOUTS: tuple[str, ...] = ("kube-toy/daemonset/toy",)
 ADDONS: tuple[str, ...] = ("toy",)
 PRUNED: Mapping[str, str] = {}
+DEFINED_BY: Mapping[str, str] = {}
 problems, marks, is_smooth = no_problems, no_marks, never_smooth
 
 

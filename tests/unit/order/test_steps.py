@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 import pytest
+import yaml
 
 from stacks.cluster import artifacts
 from stacks.edits import memory
@@ -21,6 +22,7 @@ CONFIGS: Mapping[str, Mapping[str, object]] = {
     "etcd apart": lab({"pools.etcd": {"roles": ["etcd"], "count": 3}, "pools.master.roles": ["master"]}),
     "gcp": gcp(),
     "aws": aws(),
+    "calico": adopted({"network": {"plugin": "calico"}}),
 }  # fmt: skip
 
 
@@ -90,3 +92,28 @@ def test_an_edit_of_a_worker_waits_for_the_gate_of_its_wave() -> None:
     found = by_name(scene(more, lab()))
     assert "dev-wave-1" in before(found, "dev-worker-2-node")
     assert not [name for name in before(found, "dev-worker-3-node") if "-wave-" in name]
+
+
+@pytest.mark.parametrize("plugin", ["flannel", "cilium", "calico"])
+def test_objects_come_after_what_defines_their_kinds(plugin: str) -> None:
+    """Steps on a master take turns: one that waited for another's kinds would keep that one out."""
+    found = by_name(scene(adopted({"network": {"plugin": plugin}})))
+    made = {
+        name: [*yaml.safe_load_all(str(step.values["MANIFEST"]))]
+        for name, step in found.items()
+        if step.phase == "addon"
+    }
+    defined = {
+        (each["spec"]["group"], each["spec"]["names"]["kind"]): name
+        for name, objects in made.items()
+        for each in objects
+        if each["kind"] == "CustomResourceDefinition"
+    }
+    waits = {
+        (name, by)
+        for name, objects in made.items()
+        for each in objects
+        if (by := defined.get((each["apiVersion"].partition("/")[0], each["kind"])))
+    }
+    assert bool(waits) == (plugin == "calico")
+    assert {(name, by) for name, by in waits if by not in before(found, name)} == set()
