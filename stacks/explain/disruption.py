@@ -97,12 +97,12 @@ def _endpoint(then: Plan, plan: Plan) -> Iterator[str]:
 
 def _still_serves(then: Plan, plan: Plan) -> bool:
     """The endpoint of before, though it is the endpoint no more."""
-    if then.is_at_balancer:
+    if then.balancer != "none" and then.spec.cluster.endpoint is None:
         return then.balancer == plan.balancer
     host = then.endpoint.rpartition(":")[0]
-    was = {(node.name, node.address) for node in then.masters if node.address == host}
-    stays = was & {(node.name, node.address) for node in plan.masters}
-    return bool(stays) or host in plan.spec.control_plane.cert_sans
+    if was := {node.name for node in then.masters if node.address == host}:
+        return any(node.name in was and node.address == host for node in plan.masters)
+    return all(host in api_names(plan, node) for node in plan.masters)
 
 
 def _names_that_go(then: Plan, plan: Plan) -> list[str]:

@@ -31,7 +31,7 @@ _SENTENCES = (
     (r"the VIP \S+ is unavailable for .*, while it moves to (?P<about>.+)", "VIP is handed over"),
     (r"the VIP \S+ moves, in about a second, if (?P<about>.+) has it", "VIP moves"),
     (r"the VIP \S+ moves, in about a second, before ", "VIP moves for packages"),
-    (r"the VIP \S+ is unavailable while (?P<about>.+) (reboots|is updated.*)", "VIP waits for packages"),
+    (r"the VIP \S+ is unavailable while (?P<about>\S+) is updated( and reboots)?", "VIP waits for packages"),
     (r"keepalived gives up the VIP \S+: ", "VIP left to another failover"),
     (r"evicted from (?P<about>.+?), as PodDisruptionBudgets allow, within (?P<limit>\d+) s a node", "evicted, updated within {limit} s"),
     (r"evicted from (?P<about>.+?), for maintenance, ", "evicted, maintenance"),

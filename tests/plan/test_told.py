@@ -38,6 +38,7 @@ CLOUDS = {
     "AWS, NAT by zone": (aws({"machines.aws.natGateways": "one"}), aws()),
     "AWS, no protection": (aws(), aws({"machines.aws.deletionProtection": False})),
     "AWS, another balancer": (aws(), aws({"machines.aws.apiLoadBalancer": "external", "cluster.endpoint": "api.example.com"})),
+    "AWS, a name for its balancer": (aws(), aws(NAMED)),
     "AWS, another bastion": (aws(), aws({"machines.aws.bastionMachineType": "t3.small", "machines.aws.labels": {"team": "a"}})),
     "AWS, another image of the bastion": (aws(), aws({"machines.aws.bastionImage": "ami-0123456789abcdef0"})),
     "AWS, from a bastion to a tunnel": (aws({"machines.aws.apiFrom": ["203.0.113.0/24"]}), aws({**behind_tunnel("aws"), "machines.aws.apiFrom": ["203.0.113.0/24"]})),
@@ -107,6 +108,10 @@ BALANCERS = {
     "a lost one": (EDGES, edited(EDGES, {"nodes": {"edge-1": {"state": "lost"}}})),
     "one in wrong hands": (EDGES, edited(EDGES, {"nodes": {"edge-1": {"state": "compromised"}}})),
     "one without keepalived": (OWN, edited(OWN, {"nodes": {"edge-2": {"state": "lost"}}})),
+    "one alone whose packages change": (
+        edited(EDGES, {"pools.edge.count": 1}),
+        edited(EDGES, {"pools.edge.count": 1, "os.packages": "a"}),
+    ),
     "one that is recreated": (OWN, edited(OWN, {"nodes": {"edge-2": {"generation": 2}}})),
 }
 MIRRORED = {"mirror": {"url": "http://m.example.com", "registry": "http://m.example.com:5000", "manifest": ".local/bundle/manifest.json"}}  # fmt: skip
