@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 
 from stacks.checks.refusals import Refusal
@@ -116,6 +116,22 @@ def staying(before: Memory | None, plan: Plan) -> tuple[Node, ...]:
     return tuple(n for n in plan.nodes if n.name in before.machines and n.name not in replaced)
 
 
+def had_machine(before: Memory, name: str) -> bool:
+    """Whether the stack had a machine of that name at its last success, in the cluster or not."""
+    return name in before.machines or (name in before.away and not was_lost(before, name))
+
+
+def kept_machines(before: Memory, plan: Plan) -> tuple[str, ...]:
+    """Nodes whose machine is there and stays the one that it is, decommissioned ones too."""
+    known = {**before.away, **before.machines}
+    resting = (node for node in plan.away if node.state == "decommissioned")
+    return tuple(
+        node.name
+        for node in (*plan.nodes, *resting)
+        if had_machine(before, node.name) and node.generation <= known[node.name].generation
+    )
+
+
 def leaving_members(before: Memory | None, plan: Plan) -> dict[str, str]:
     """Addresses, by name, of living etcd members that this edit takes out at its end."""
     known = before.machines if before else {}
@@ -159,7 +175,21 @@ def _generations(before: Memory, plan: Plan) -> list[Refusal]:
         elif old and node.generation < old.generation:
             text = f"{node.generation} is under {old.generation}, which was applied"
             out.append(Refusal("generation", node.name, path, f"{text}; set it back or raise it"))
-    return out
+    return [*out, *_of_decommissioned(before, plan)]
+
+
+def _of_decommissioned(before: Memory, plan: Plan) -> Iterator[Refusal]:
+    """Machine and disks stay: another generation would replace them, or be none when it is back."""
+    for node in plan.away:
+        old = before.machines.get(node.name) or before.away.get(node.name)
+        stays = node.state == "decommissioned" and had_machine(before, node.name)
+        if old and stays and node.generation != old.generation:
+            path = f"nodes.{node.name}.generation"
+            text = (
+                f"{node.name} is decommissioned, and its machine stays as it is; set it to "
+                f"{old.generation}, and raise it when {node.name} comes back"
+            )
+            yield Refusal("generation", node.name, path, text)
 
 
 def warnings_of(before: Memory | None, plan: Plan) -> tuple[Problem, ...]:

@@ -110,7 +110,7 @@ def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
             out = Action(phase="first", text=_out(roles))
             if "loadbalancer" in roles:
                 out = front_doors.given_up_first(plan.vip if plan.holders else "")
-            gone = (Action(phase="machine", text=release),) * _had_machine(before, name)
+            gone = (Action(phase="machine", text=release),) * membership.had_machine(before, name)
             actions = (out, *gone)
             yield NodeChange(name=name, kind="leaving", roles=roles, actions=actions)
     for name, machine in sorted(before.away.items()):
@@ -129,18 +129,11 @@ def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
 def only_stopped(before: Memory | None, plan: Plan) -> Iterator[NodeChange]:
     """Decommissioned ones that were in no cluster at the last success. None: nothing was there."""
     for name, node in sorted({node.name: node for node in plan.away}.items()):
-        had = before is not None and _had_machine(before, name)
+        had = before is not None and membership.had_machine(before, name)
         if node.state == "decommissioned" and not had:
             text = "the machine is reached, made where it is not there, and nothing runs on it"
             action = Action(phase="decommission", text=text)
             yield NodeChange(name=name, kind="leaving", roles=node.roles, actions=(action,))
-
-
-def _had_machine(before: Memory, name: str) -> bool:
-    """Whether the stack had a machine of that name at its last success, in the cluster or not."""
-    return name in before.machines or (
-        name in before.away and not membership.was_lost(before, name)
-    )
 
 
 def _out(roles: tuple[str, ...]) -> str:

@@ -6,12 +6,12 @@ Pure and complete: a node that is not named here is not touched. When it happens
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stacks.cluster import artifacts, certificates
 from stacks.cluster.plan import Node, Plan
-from stacks.edits import memory
+from stacks.edits import membership, memory
 from stacks.edits.memory import Memory
 from stacks.explain import arrivals, fence, front_doors, node_states, places, reasons, user_addons
 from stacks.explain import rotation as explain_rotation
@@ -60,14 +60,14 @@ def changes(before: Memory | None, plan: Plan) -> Changes:
         kept for node in _nodes(before, plan, runs) if (kept := _done(node, there)) is not None
     ]
     then = before.plan if before else None
-    touched = sum(node.kind != "leaving" for node in found)
+    touched = {node.name for node in found}
     return Changes(
         nodes=tuple(found),
         addons=_addons(before, plan, runs),
         keys=explain_rotation.finished(then, plan) if then else (),
         program=_program(before) if before else (),
         put_off=tuple(_put_off(before, plan)),
-        unchanged=len(plan.nodes) - touched,
+        unchanged=sum(node.name not in touched for node in plan.nodes),
         comparable=before is None or then is not None,
         edit=runs,
     )
@@ -93,12 +93,18 @@ def _nodes(before: Memory | None, plan: Plan, runs: Edit) -> Iterator[NodeChange
             own = on_node.get(node.name, [])
             old = before.plan.node(node.name)
             if node.is_absent:
-                actions = tuple(_marks(old, node))
+                actions = (*_reasons(own), *_marks(old, node))
             elif old.is_absent:
                 actions = (*arrivals.back(plan, node), *_marks(old, node))
             else:
                 actions = tuple(_of_existing(before.plan, plan, node, own, drifted))
             if actions:
+                yield NodeChange(name=node.name, kind="changed", roles=node.roles, actions=actions)
+    for node in plan.away:
+        # Told as one that leaves only when it does so.
+        if node.state == "decommissioned" and node.name not in before.machines:
+            actions = tuple(_reasons(on_node.get(node.name, ())))
+            if actions and membership.had_machine(before, node.name):
                 yield NodeChange(name=node.name, kind="changed", roles=node.roles, actions=actions)
     yield from arrivals.leaving(before, plan)
 
@@ -161,15 +167,19 @@ def _of_existing(
     found += _values(then, old, plan, node, drifted.get(node.pool, ()))
     found += _certificates(then, old, plan, node)
     yield from found
-    said = {action.phase for action in found}
+    yield from _reasons(runs, {action.phase for action in found})
+    yield from _etcd_leaves(old, node)
+    yield from _marks(old, node)
+
+
+def _reasons(runs: Iterable[Difference], said: Collection[str] = ()) -> Iterator[Action]:
+    """Of steps that run for a reason of their own; `said`: phases of which more is told."""
     why: dict[str, str] = {}
     for one in runs:
         phase = places.phase(one.step)
         if phase not in said or LOGIN in one.by:
             why.setdefault(phase, reasons.of_node(one, phase))
     yield from (Action(phase=phase, text=text) for phase, text in why.items())
-    yield from _etcd_leaves(old, node)
-    yield from _marks(old, node)
 
 
 def _etcd_leaves(old: Node, node: Node) -> Iterator[Action]:

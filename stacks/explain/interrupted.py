@@ -92,4 +92,6 @@ def _nodes(doing: Doing) -> str:
 def _stopped(doing: Doing) -> str:
     if "decommission" in doing.phases:
         return "a machine that runs on without being in the cluster; the next update stops it"
+    if "etcd-absent" not in doing.phases:
+        return "nothing has changed"
     return "an etcd that runs on without being a member; the next update stops it"

@@ -18,7 +18,7 @@ def of_node(one: Difference, told: str) -> str:
     """Of a machine that stays; `told`: the phase that the change plan names."""
     if LOGIN in one.by:
         return _LOGIN
-    if told == "machine":
+    if one.step.kind == "machine":
         return "is made again where it has vanished"
     if "GENERATION" in one.by:
         return _ALL_AGAIN

@@ -193,9 +193,7 @@ class _Telling:
             return () if gone else cloud.made(self.plan)
         if self._then is None:
             return ()
-        recreated = membership.rebuilt(self.before, self.plan)
-        staying = membership.staying(self.before, self.plan)
-        kept = [node.name for node in staying if node.name not in recreated]
+        kept = membership.kept_machines(self.before, self.plan)
         return (cloud.deleted if gone else cloud.changed)(self._then, self.plan, kept)
 
 

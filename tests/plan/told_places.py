@@ -188,16 +188,16 @@ class Places:
 
     def _of_node(self, node: str, part: str, change: Change) -> Place:
         resource = _resource(change)
+        if is_cloud(resource.type):
+            # A machine that stays, decommissioned or not, has them as others have theirs.
+            own = self.changes.get(f"{self.cluster}-{node}-machine")
+            if own is None or own.mark == "~":
+                return _of_cloud(change)
+            return self.gone.get(node, "machine"), node
         if node in self.gone:
             return self.gone[node], node
-        if node in self.absent and part != "machine" and not is_cloud(resource.type):
+        if node in self.absent and part != "machine":
             return "nodes", ""
-        if is_cloud(resource.type):
-            own = self.changes.get(f"{self.cluster}-{node}-node")
-            is_new = change.mark == "+" and own is not None and own.mark == "+"
-            if node in self.anew or is_new:
-                return "machine", node
-            return _of_cloud(change)
         if part.startswith("ingress-"):
             part = "ingress"
         if part == "preflight" and self.adopted and (change.mark == "+" or node in self.anew):

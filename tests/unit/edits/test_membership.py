@@ -61,6 +61,8 @@ ALLOWED = [
     (state(master_3="lost"), again(2, "master-3")),
     (state(master_3="lost"), {"pools.master.count": 2}),
     (state(worker_1="decommissioned"), {}),
+    (state(worker_1="decommissioned"), again(2, "worker-1")),
+    (state(worker_1="lost"), {"nodes/worker-1": {"state": "decommissioned", "generation": 2}}),
     (state(worker_1="decommissioned"), state(worker_1="lost")),
     (FIVE, FIVE | state(master_4="lost", master_5="lost")),
     ({}, again(2, "master-1")),
@@ -84,6 +86,8 @@ def no_quorum(name: str, up: int, voters: int, needed: int) -> tuple[str, str]:
     return ("pools.master", text)
 
 
+RAISED = {"nodes/worker-1": {"state": "decommissioned", "generation": 2}}
+STAYS = "worker-1 is decommissioned, and its machine stays as it is; set it to 1, and raise it when worker-1 comes back"
 REFUSED = [
     ({}, state(master_2="lost", master_3="lost"), [no_quorum("master-2", 1, 3, 2)]),
     ({}, again(2, "master-1", "master-2"), [
@@ -100,6 +104,8 @@ REFUSED = [
     (again(3, "worker-1"), again(2, "worker-1"), [
         ("nodes.worker-1.generation", "2 is under 3, which was applied; set it back or raise it"),
     ]),
+    (state(worker_1="decommissioned"), RAISED, [("nodes.worker-1.generation", STAYS)]),
+    ({}, RAISED, [("nodes.worker-1.generation", STAYS)]),
     ({}, state(master_3="removed", worker_2="removed"), [
         ("pools.master", "master-3 and worker-2 would leave together; put the lines of master-3 back and run up, then take them out and run up again; if you mean it: `allow: [leave-together/master-3]`"),
     ]),

@@ -1,0 +1,68 @@
+"""Machines that stay while they are out of use, decommissioned or silent: what happens on them and around them is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.plan.settled import Stacks
+from tests.plan.told_pairs import Pair, told
+from tests.unit.configs import GONE, adopted, aws, edited, gcp, lab
+
+Edit = dict[str, object]
+OUT: Edit = {"nodes": {"worker-1": {"state": "decommissioned"}}}
+FEW: Edit = {"pools.master.count": 1, "pools.worker.count": 2}
+MASTERS: Edit = {"pools.worker": GONE}
+MASTER_OUT: Edit = {"nodes": {"master-2": {"state": "decommissioned"}}}
+BEHIND: Edit = {"frontDoors.ingress": {}}
+AGAIN: Edit = {"converge.generation": 2}
+LABELS: dict[str, Edit] = {
+    "gcp": {"machines.gcp.labels": {"team": "a"}},
+    "aws": {"machines.aws.labels": {"team": "a"}},
+}
+CLOUDS = {"gcp": gcp, "aws": aws}
+EDITS: dict[str, tuple[Edit, Edit]] = {
+    "a master goes": (MASTERS, MASTER_OUT),
+    "a master comes back": (MASTERS | MASTER_OUT, {"nodes": GONE}),
+    "a worker goes": (FEW | BEHIND, OUT),
+    "a worker comes back": (FEW | BEHIND | OUT, {"nodes": GONE}),
+    "one comes back as a new machine": (FEW | BEHIND | OUT, {"nodes": {"worker-1": {"generation": 2}}}),
+    "one is deleted": (FEW | BEHIND | OUT, {"nodes": {"worker-1": {"state": "removed"}}}),
+    "a front door comes": (FEW | OUT, BEHIND),
+    "a front door goes": (FEW | OUT | BEHIND, {"frontDoors": GONE}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("provider", CLOUDS)
+@pytest.mark.parametrize("name", EDITS)
+def test_what_a_cloud_has_of_them_is_told(stacks: Stacks, provider: str, name: str) -> None:
+    start, edit = EDITS[name]
+    before = CLOUDS[provider](start)
+    edit_told = told(stacks, Pair(name, before, edited(before, edit)))
+    assert edit_told.run.changes
+    assert edit_told.findings() == []
+
+
+@pytest.mark.parametrize("provider", CLOUDS)
+def test_what_changes_about_them_alone_is_told(stacks: Stacks, provider: str) -> None:
+    before = CLOUDS[provider](FEW | OUT)
+    edit_told = told(stacks, Pair("labels", before, edited(before, LABELS[provider])))
+    assert "~ prod-worker-1-machine" in map(str, edit_told.run.changes)
+    assert edit_told.findings() == []
+
+
+HERE = lab(FEW)
+THERE = adopted(OUT)
+KEPT = {
+    "silent, and every phase runs again": (Pair("", HERE, edited(HERE, AGAIN), frozenset({"worker-1"})), "machine"),
+    "out of use, and every phase runs again": (Pair("", edited(HERE, OUT), edited(HERE, OUT | AGAIN)), "machine"),
+    "out of use, and reached otherwise": (Pair("", THERE, edited(THERE, {"machines.ssh.user": "admin"})), "decommission"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_happens_on_them_is_told(stacks: Stacks, name: str) -> None:
+    pair, part = KEPT[name]
+    edit_told = told(stacks, pair)
+    assert any(change.name.endswith(f"worker-1-{part}") for change in edit_told.run.changes)
+    assert edit_told.findings() == []
+    assert "worker-1" in [node.name for wave in edit_told.report.waves for node in wave.nodes]
