@@ -92,7 +92,7 @@ unplug() {
   done
   for link in cni0 flannel.1 cilium_vxlan cilium_host vxlan.calico; do ip link delete "$link" 2>/dev/null; done
   for table in "ip kube-proxy" "ip6 kube-proxy" "ip flannel-ipv4" "ip6 flannel-ipv6" "ip calico" \
-    "ip6 calico"; do
+    "ip6 calico" "arp calico-arp"; do
     # shellcheck disable=SC2086 # family and name are two words
     nft delete table $table 2>/dev/null
   done

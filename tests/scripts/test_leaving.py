@@ -58,6 +58,13 @@ def test_leaving_stops_and_removes_everything_of_ours_and_nothing_else(machine: 
     assert "nothing of this cluster" in leave(machine)
 
 
+@pytest.mark.parametrize("table", ["ip calico", "ip6 calico", "arp calico-arp", "ip kube-proxy"])
+def test_tables_of_networks_go(machine: Machine, table: str) -> None:
+    """All that Felix of Calico 3.32 makes, as a decommissioned machine had them."""
+    decommission(machine)
+    assert f"nft delete table {table}" in machine.shell.calls
+
+
 @pytest.mark.parametrize("incarnation", ["1", "2", "7"])
 def test_leaving_wipes_whichever_incarnation_it_meets(machine: Machine, incarnation: str) -> None:
     (machine.shell.state / "incarnation").write_text(incarnation)
