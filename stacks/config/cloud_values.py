@@ -18,6 +18,11 @@ IMAGE = re.compile(r"ami-[0-9a-f]{8,17}|[a-z0-9.:-]{1,63}/[A-Za-z0-9_./-]{1,100}
 TYPE = re.compile(r"[a-z][a-z0-9-]{1,30}(\.[a-z0-9-]{1,30})?")
 ROLE = re.compile(r"(projects/[a-z0-9.:-]+/|organizations/[0-9]+/)?roles/[A-Za-z0-9_.]{1,100}")
 ARN = re.compile(r"arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[A-Za-z0-9+=,.@_/-]{1,512}")
+KMS_ARN = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]{1,30}:[0-9]{12}:key/(mrk-)?[0-9a-f-]{32,36}")
+KMS_NAME = re.compile(
+    r"projects/[a-z0-9.:-]{6,63}/locations/[a-z0-9-]{2,40}/keyRings/[A-Za-z0-9_-]{1,63}/"
+    r"cryptoKeys/[A-Za-z0-9_-]{1,63}"
+)
 POOL = re.compile(r"(?!gcp-)[a-z0-9-]{4,32}")
 AWS_ZONE = re.compile(r"Z[A-Z0-9]{1,31}")
 DNS_ZONE = re.compile(f"{AWS_ZONE.pattern}|{NAME.pattern}")
@@ -76,6 +81,18 @@ def role(text: str) -> str:
 def policy(text: str) -> str:
     """ARN of a managed IAM policy."""
     return _form(ARN, text, "ARN of a policy", "arn:aws:iam::aws:policy/NAME")
+
+
+def kms_arn(text: str) -> str:
+    """ARN of a key of AWS KMS; an alias is none, for another key can be behind it tomorrow."""
+    example = "arn:aws:kms:eu-central-1:123456789012:key/01234567-89ab-cdef-0123-456789abcdef"
+    return _form(KMS_ARN, text, "ARN of a key", example)
+
+
+def kms_name(text: str) -> str:
+    """Name of a key of Cloud KMS, without a version of it."""
+    example = "projects/my-project-123/locations/europe-west3/keyRings/RING/cryptoKeys/KEY"
+    return _form(KMS_NAME, text, "name of a key", example)
 
 
 def port_span(text: str) -> str:

@@ -17,6 +17,8 @@ from stacks.config.fields import (
     ImageName,
     InstanceType,
     IssuerUrl,
+    KmsArn,
+    KmsName,
     PolicyArn,
     PortSpan,
     ProjectId,
@@ -194,6 +196,12 @@ class GcpSpec(CloudSpec):
         description="etcd's disks; default: pd-ssd, or hyperdisk-balanced where the machine type "
         "takes no other",
     )
+    disk_key: KmsName | None = Field(
+        None,
+        exclude_if=is_unsaid,
+        description="key of Cloud KMS that encrypts disks still to be made, as projects/PROJECT/"
+        "locations/REGION/keyRings/RING/cryptoKeys/KEY; default: Google's own",
+    )
     secure_boot: bool = Field(
         default=True,
         description="false for an image that is not signed for it, as many of arm64; for machines "
@@ -270,6 +278,23 @@ class AwsSpec(CloudSpec):
     machine_type: InstanceType = Field("m6i.large", description="instance type, a Nitro one")
     disk_type: Literal["gp3", "io2"] = Field("gp3", description="boot disks")
     etcd_disk_type: Literal["gp3", "io2"] = Field("gp3", description="etcd's disks")
+    etcd_disk_iops: Annotated[int, Field(ge=100, le=64000)] | None = Field(
+        None,
+        exclude_if=is_unsaid,
+        description="operations a second of etcd's disks: gp3 from 3000 to 16000, 500 a GiB at "
+        "most; io2 1000 a GiB at most; default: 3000",
+    )
+    etcd_disk_throughput: Annotated[int, Field(ge=125, le=1000)] | None = Field(
+        None,
+        exclude_if=is_unsaid,
+        description="MiB/s of etcd's disks, of gp3 alone, a quarter of etcdDiskIops at most; "
+        "default: 125",
+    )
+    disk_key: KmsArn | None = Field(
+        None,
+        exclude_if=is_unsaid,
+        description="key of KMS that encrypts disks still to be made, by ARN; default: AWS's own",
+    )
     policies: tuple[PolicyArn, ...] = Field(
         (), description="IAM policies of the machines' own role, by ARN; default: none"
     )

@@ -139,6 +139,8 @@ InstanceType = Annotated[
 ]
 ServiceRole = Annotated[str, AfterValidator(cloud_values.role), _text("role", cloud_values.ROLE)]
 PolicyArn = Annotated[str, AfterValidator(cloud_values.policy), _text("ARN", cloud_values.ARN)]
+KmsArn = Annotated[str, AfterValidator(cloud_values.kms_arn), _text("ARN", cloud_values.KMS_ARN)]
+KmsName = Annotated[str, AfterValidator(cloud_values.kms_name), _text("key", cloud_values.KMS_NAME)]
 ZoneId = Annotated[str, AfterValidator(cloud_values.zone), _text("zone", cloud_values.DNS_ZONE)]
 PortSpan = Annotated[
     str,

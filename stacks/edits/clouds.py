@@ -138,8 +138,8 @@ def warnings_of(before: Memory | None, plan: Plan) -> list[Problem]:
         if was != replace(now, etcd_disk_gib=was.etcd_disk_gib):
             stale.setdefault(node.pool, []).append(node.name)
     text = (
-        "another machine type, boot disk, image, podMetadata, podRoutes or secureBoot is for "
-        "machines still to be made; until their generation "
+        "another machine type, boot disk, diskKey, image, podMetadata, podRoutes or secureBoot is "
+        "for machines still to be made; until their generation "
     )
     return [
         *_way_in(then, plan),

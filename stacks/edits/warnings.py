@@ -109,8 +109,11 @@ def _unsaved(before: Memory, plan: Plan) -> Iterator[Problem]:
 def _disks(then: Spec, now: Spec) -> Iterator[Problem]:
     cloud = registry.cloud(now)
     was, wanted = (cloud.said(then), cloud.said(now)) if cloud else (None, None)
-    stays = cloud is not None and cloud.DISK_TYPE_STAYS
-    if stays and was and wanted and was.etcd_disk_type != wanted.etcd_disk_type:
-        text = f"goes to {wanted.etcd_disk_type} for disks still to be made; those that are there"
-        path = f"{clouds.path(now)}.etcdDiskType"
-        yield Problem(path, f"{text} stay {was.etcd_disk_type}")
+    if was is None or wanted is None:
+        return
+    for key, value in wanted.etcd_disk.items():
+        if (old := was.etcd_disk.get(key)) != value:
+            text = f"is {value or 'unset'} for disks of etcd still to be made; those that are there"
+            yield Problem(
+                f"{clouds.path(now)}.{key}", f"{text} keep {old or 'the key of the cloud'}"
+            )

@@ -52,7 +52,8 @@ class Said:
 
     region: str
     machine_type: str
-    etcd_disk_type: str
+    # Of etcd's disks, by key of the section: what those that are there keep.
+    etcd_disk: Mapping[str, str | None]
     machines: tuple[
         object, ...
     ] = ()  # what else they are made of, which none that is there follows
@@ -92,7 +93,6 @@ class Cloud(Provider, Protocol):
     TUNNEL_FROM: tuple[str, ...]  # networks from which a tunnel comes to the bastion
     HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]]  # networks that a load balancer asks from
     OWN_LABELS: str  # how labels begin that the cloud keeps for itself
-    DISK_TYPE_STAYS: bool  # etcd's disks keep the type that they were made with
     # How long a spot machine has, in seconds, from its shutdown on, and of that critical pods;
     # None: as long as others.
     SPOT_SHUTDOWN_S: tuple[int, int] | None

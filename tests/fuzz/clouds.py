@@ -5,6 +5,7 @@ from __future__ import annotations
 from stacks.config.clouds import AwsSpec, GcpSpec
 from tests.fuzz import draws
 from tests.fuzz.dice import Dice
+from tests.unit.cloud_shapes import DISK_KEYS
 
 _REGIONS = {"gcp": "europe-west3", "aws": "eu-central-1"}
 _TYPES = {
@@ -131,6 +132,8 @@ def _gcp(dice: Dice) -> dict[str, object]:
     ):
         if dice.chance(10):
             own[key] = value
+    if dice.chance(10):
+        own["diskKey"] = DISK_KEYS["gcp"]
     if own.get("access") != "public" and dice.chance(10):
         own["bastionMachineType"] = "e2-small"
     if dice.chance(10):
@@ -141,7 +144,8 @@ def _gcp(dice: Dice) -> dict[str, object]:
 
 
 def _aws(dice: Dice) -> dict[str, object]:
-    chosen = ("account", "region", *_WAY_IN, "bastionImage", "cidr", "vpcId", "subnets")
+    disks = ("etcdDiskType", "etcdDiskIops", "etcdDiskThroughput")
+    chosen = ("account", "region", *_WAY_IN, "bastionImage", "cidr", "vpcId", "subnets", *disks)
     own = draws.section(dice, AwsSpec, without=(*chosen, *_CHOSEN))
     own |= {"region": _REGIONS["aws"], **_way_in(dice), "cidr": "10.92.0.0/16"}
     own |= _common(dice)
@@ -163,6 +167,14 @@ def _aws(dice: Dice) -> dict[str, object]:
         own["image"] = "self/mine"
     if dice.chance(10):
         own["account"] = "123456789012"
+    if dice.chance(10):
+        own["diskKey"] = DISK_KEYS["aws"]
+    if dice.chance(20):
+        # Of the smallest disk there is.
+        iops, kind = dice.between(3000, 5000), dice.one_of(("gp3", "io2"))
+        own |= {"etcdDiskType": kind, "etcdDiskIops": iops}
+        if kind == "gp3":
+            own["etcdDiskThroughput"] = dice.between(125, iops // 4)
     if own.get("access") != "public" and dice.chance(10):
         own["bastionMachineType"] = "t3.small"
     if dice.chance(10):
@@ -187,6 +199,7 @@ _CHOSEN = (
     "imageArm64",
     "machineType",
     "bastionMachineType",
+    "diskKey",
     "apiPort",
     "apiLoadBalancer",
     "fewZones",

@@ -186,6 +186,12 @@ def _no_instance(ask: Ask, number: str, state: Given) -> None:
     ask("ec2", "terminate_instances", InstanceIds=[number])
 
 
+def _grown(ask: Ask, number: str, now: Given) -> None:
+    keys = ("iops", "size", "throughput", "type")
+    said = arguments({key: now[key] for key in keys if key in now}, type="VolumeType")
+    ask("ec2", "modify_volume", VolumeId=number, **said)
+
+
 def _attachment(ask: Ask, given: Given) -> Made:
     given.pop("stopInstanceBeforeDetaching")
     return _plain("attach_volume", "", "", deviceName="Device")(ask, given)
@@ -215,6 +221,7 @@ CREATE: Mapping[str, Create] = {
     "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": _rule("ingress"),
 }  # fmt: skip
 UPDATE: Mapping[str, Update] = {
+    "aws:ebs/volume:Volume": Update(frozenset({"iops", "size", "throughput", "type"}), _grown),
     "aws:ec2/instance:Instance": Update(
         frozenset({"disableApiTermination", "vpcSecurityGroupIds"}), _changed
     ),

@@ -24,13 +24,13 @@ from toolchain.values import Properties, Value, plain
 # new resource"). Of machines only what is not ignored.
 _REPLACING = {
     "gcp:compute/instance:Instance": {"name", "zone", "bootDisk", "networkInterfaces"},
-    "gcp:compute/disk:Disk": {"name", "zone", "type"},  # a size is changed in place, to a bigger one
+    "gcp:compute/disk:Disk": {"name", "zone", "type", "diskEncryptionKey"},  # a size is changed in place, to a bigger one
     "gcp:compute/forwardingRule:ForwardingRule": {"name", "ipAddress", "loadBalancingScheme", "ports", "portRange"},
     "gcp:compute/instanceGroupMembership:InstanceGroupMembership": {"instance", "instanceGroup", "zone"},
     "gcp:compute/network:Network": {"name"},
     "gcp:compute/subnetwork:Subnetwork": {"name", "network", "region"},
     "aws:ec2/instance:Instance": {"ami", "availabilityZone", "privateIp", "subnetId", "userData"},
-    "aws:ebs/volume:Volume": {"availabilityZone"},
+    "aws:ebs/volume:Volume": {"availabilityZone", "kmsKeyId"},
     "aws:ec2/volumeAttachment:VolumeAttachment": {"instanceId", "volumeId", "deviceName"},
     "aws:ec2/subnet:Subnet": {"cidrBlock", "availabilityZone", "vpcId"},
     "aws:ec2/vpc:Vpc": {"cidrBlock"},
@@ -422,7 +422,11 @@ def _aws_instance(given: Given) -> Iterator[str]:
 
 
 def _aws_volume(given: Given) -> Iterator[str]:
-    """`iops` is needed for io1 and io2, allowed for gp3; at least one of size and snapshotId."""
+    """`iops` is needed for io1 and io2, `throughput` is of gp3; at least one of size and snapshotId; a key encrypts."""
+    if given.get("throughput") and given.get("type") != "gp3":
+        yield "throughput is for gp3"
+    if given.get("kmsKeyId") and not given.get("encrypted"):
+        yield "a key, and encrypted is not true"
     if given.get("type") in ("io1", "io2") and not given.get("iops"):
         yield "iops is needed"
     if not given.get("size") and not given.get("snapshotId"):

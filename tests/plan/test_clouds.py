@@ -119,6 +119,8 @@ WRONG: list[tuple[str, dict[str, Value], str]] = [
     ("aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule", {"securityGroupId": "sg", "ipProtocol": "icmp", "fromPort": -1, "toPort": -1}, "one of them: []"),
     ("aws:lb/targetGroup:TargetGroup", {"name": "x" * 33, "protocol": "TCP", "targetType": "ip"}, "name 'xxx"),
     ("aws:ebs/volume:Volume", {"availabilityZone": "a", "type": "io2", "size": 20}, "iops is needed"),
+    ("aws:ebs/volume:Volume", {"availabilityZone": "a", "type": "io2", "size": 20, "iops": 3000, "throughput": 200}, "throughput is for gp3"),
+    ("aws:ebs/volume:Volume", {"availabilityZone": "a", "size": 20, "kmsKeyId": "k"}, "encrypted is not true"),
 ]  # fmt: skip
 
 

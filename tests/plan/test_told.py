@@ -15,7 +15,7 @@ from tests.plan.told_lives import UPDATES, life
 from tests.plan.told_pairs import Pair, told, updated
 from tests.plan.told_shrunk import shrunk
 from tests.unit.charts import SETTINGS, packed
-from tests.unit.cloud_shapes import IDENTITIES, ISSUER
+from tests.unit.cloud_shapes import DISK_KEYS, IDENTITIES, ISSUER
 from tests.unit.configs import (
     GONE,
     adopted,
@@ -45,6 +45,7 @@ CLOUDS = {
     "AWS, a cloud controller": (aws(), aws({"machines.aws.cloudController": "external"})),
     "AWS, public machines, labels": (aws({"machines.aws.access": "public"}), aws({"machines.aws.access": "public", "machines.aws.labels": {"team": "a"}})),
     "AWS, disks": (aws(), aws({"machines.aws.etcdDiskGib": 30, "machines.aws.etcdDiskType": "io2", "machines.aws.diskType": "io2"})),
+    "AWS, faster disks, a key": (aws(), aws({"machines.aws.etcdDiskIops": 4000, "machines.aws.etcdDiskThroughput": 500, "machines.aws.diskKey": DISK_KEYS["aws"], "pools.worker.count": 3})),
     "AWS, a zone of its own": (aws(NAMED), aws({**NAMED, **ZONE})),
     "open node ports": (gcp(), gcp({"machines.gcp.nodePortsFrom": ["0.0.0.0/0"]})),
     "Google, labels and roles": (gcp(), gcp({"machines.gcp.labels": {"team": "a"}, "machines.gcp.serviceAccountRoles": ["roles/compute.viewer"]})),
@@ -52,6 +53,7 @@ CLOUDS = {
     "Google, from a bastion to a tunnel": (gcp({"machines.gcp.apiFrom": ["203.0.113.0/24"]}), gcp({**behind_tunnel("gcp"), "machines.gcp.apiFrom": ["203.0.113.0/24"]})),
     "Google, public machines, labels": (gcp({"machines.gcp.access": "public"}), gcp({"machines.gcp.access": "public", "machines.gcp.labels": {"team": "a"}})),
     "Google, disks": (gcp(), gcp({"machines.gcp.etcdDiskGib": 30, "machines.gcp.diskType": "pd-ssd"})),
+    "Google, a key and one machine of it": (gcp({"machines.gcp.deletionProtection": False}), gcp({"machines.gcp.deletionProtection": False, "machines.gcp.diskKey": DISK_KEYS["gcp"], "nodes": {"master-1": {"generation": 2}}})),
     "Google, a zone of its own": (gcp(NAMED), gcp({**NAMED, **ZONE})),
     "Google, another balancer": (gcp(), gcp({"machines.gcp.apiLoadBalancer": "external", **NAMED})),
     "Google, no balancer": (gcp(), gcp({"machines.gcp.apiLoadBalancer": "none"})),

@@ -37,7 +37,6 @@ DNS_ZONE_PROJECT = False
 TUNNEL_FROM: tuple[str, ...] = ()
 HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]] = {"internal": ("198.51.100.0/24",)}
 OWN_LABELS = "toy"
-DISK_TYPE_STAYS = False
 PROTECTED_BY = "the toy"
 SPOT_SHUTDOWN_S: tuple[int, int] | None = (20, 5)
 PROXY_PROTOCOL = True
@@ -59,7 +58,7 @@ def said(spec: Spec) -> Said | None:
     found = _section(spec)
     if found is None:
         return None
-    return Said(region=found.region, machine_type=found.machine_type, etcd_disk_type="")
+    return Said(region=found.region, machine_type=found.machine_type, etcd_disk={})
 
 
 def places(spec: Spec, name: str) -> list[Place]:

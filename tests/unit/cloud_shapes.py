@@ -16,6 +16,10 @@ _SUBNETS = {
     }
     for number, zone in enumerate("abc")
 }
+DISK_KEYS = {
+    "gcp": "projects/my-keys-1/locations/europe-west3/keyRings/ours/cryptoKeys/disks",
+    "aws": "arn:aws:kms:eu-central-1:123456789012:key/01234567-89ab-cdef-0123-456789abcdef",
+}
 ISSUER = "https://our-keys.s3.eu-central-1.amazonaws.com"
 _OWN_ISSUER = "https://kubernetes.default.svc.cluster.local"
 IDENTITIES: Mapping[str, Mapping[str, object]] = {

@@ -11,7 +11,7 @@ from stacks.config.fields import Role
 from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.providers import cloud
-from stacks.providers.aws import bastions, identity, regions
+from stacks.providers.aws import bastions, disks, identity, regions
 from stacks.providers.places import Place
 
 _MASKS = (16, 28)  # of a VPC and of its subnets (Amazon VPC user guide, "Subnet CIDR blocks")
@@ -33,6 +33,7 @@ def problems(spec: Spec, _places: Sequence[Place]) -> Iterator[Problem]:
         yield from _region(spec.machines.aws)
         yield from _images(spec, spec.machines.aws)
         yield from _ids(spec.machines.aws)
+        yield from disks.problems(spec, spec.machines.aws)
         has_ingress = spec.front_doors.ingress is not None
         yield from _subnets(spec.machines.aws, has_ingress=has_ingress)
         grants = spec.machines.aws.policies

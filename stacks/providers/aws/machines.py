@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from stacks.providers.aws import balancer, bastions, ingress, regions
+from stacks.providers.aws import balancer, bastions, disks, ingress, regions
 from stacks.providers.aws.account import account, profile
 from stacks.providers.aws.images import image
 from stacks.providers.aws.scope import Scope
@@ -24,7 +24,6 @@ from stacks.providers.site import Bastion, Group, Machine
 
 _BASTION_DISK_GIB = 10
 _DEVICE = "/dev/sdf"  # asked for; on Nitro machines the disk is found by its volume's ID
-_IOPS = 3000  # of io2, which needs a number; gp3 has these by itself
 # Of a machine that is there none of these changes: it would be stopped or replaced. A raised
 # generation replaces it, with all of them as they then are.
 _WHEN_MADE = (
@@ -159,8 +158,10 @@ def _instance(
         },
         root_block_device={
             "volume_size": disk_gib,
-            **_disk_type(scope.said.disk_type, "volume_type"),
+            "volume_type": scope.said.disk_type,
+            "iops": disks.IOPS if scope.said.disk_type == "io2" else None,
             "encrypted": True,
+            "kms_key_id": scope.said.disk_key,
             "delete_on_termination": True,
             "tags": scope.tags(called),
         },
@@ -176,19 +177,24 @@ def _public_address(ground: Ground, name: str, kind: Kind, instance: str) -> Res
 
 
 def _etcd_disk(scope: Scope, said: Machine) -> Iterator[Resource]:
-    name = f"{said.name}-etcd-disk"
+    name, aws = f"{said.name}-etcd-disk", scope.said
     if said.etcd_disk_gib is not None:
-        yield Resource(name, "machines", "aws.ebs.Volume", Options(deleted_first=True)).of(
+        yield Resource(
+            name,
+            "machines",
+            "aws.ebs.Volume",
+            # All else changes where it is; another key is another disk.
+            Options(ignores=("kms_key_id",), deleted_first=True),
+        ).of(
             availability_zone=said.zone,
             size=said.etcd_disk_gib,
-            **_disk_type(scope.said.etcd_disk_type, "type"),
+            type=aws.etcd_disk_type,
+            iops=aws.etcd_disk_iops or (disks.IOPS if aws.etcd_disk_type == "io2" else None),
+            throughput=aws.etcd_disk_throughput,
             encrypted=True,
+            kms_key_id=aws.disk_key,
             tags=scope.tags(scope.called(name), owned=True),
         )
-
-
-def _disk_type(said: str, key: str) -> dict[str, Value]:
-    return {key: said, "iops": _IOPS if said == "io2" else None}
 
 
 def _attached(disk: str, instance: str) -> Resource:

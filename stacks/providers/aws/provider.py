@@ -36,7 +36,6 @@ DNS_ZONE_PROJECT = False
 TUNNEL_FROM: tuple[str, ...] = ()  # SSM's agent on the bastion dials out, and then itself
 HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]] = {}  # they come from the load balancer's group
 OWN_LABELS = "aws"
-DISK_TYPE_STAYS = False
 PROTECTED_BY = ""
 SPOT_SHUTDOWN_S: tuple[int, int] | None = None
 PROXY_PROTOCOL = True
@@ -59,8 +58,8 @@ def said(spec: Spec) -> Said | None:
     return Said(
         region=found.region,
         machine_type=found.machine_type,
-        etcd_disk_type=found.etcd_disk_type,
-        machines=(found.image, found.disk_type),
+        etcd_disk={"diskKey": found.disk_key},
+        machines=(found.image, found.disk_type, found.disk_key),
     )
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from ipaddress import IPv4Network
 
+from stacks.config import cloud_values
 from stacks.config.clouds import GcpSpec
 from stacks.config.fields import Role
 from stacks.config.pools import PoolSpec
@@ -61,6 +62,11 @@ def _section(said: GcpSpec) -> Iterator[Problem]:
     if not _MASKS[0] <= bits <= _MASKS[1]:
         text = f"/{bits} does not fit; use /{_MASKS[0]} to /{_MASKS[1]}"
         yield Problem("machines.gcp.cidr", text)
+    place = said.disk_key.split("/")[3] if said.disk_key else ""
+    # Of several regions, and of all (`global`), there are keys too.
+    if cloud_values.REGION.fullmatch(place) and place != said.region:
+        text = f"is a key of {place}; disks of {said.region} take one of there, or of `global`"
+        yield Problem("machines.gcp.diskKey", text)
     roles = said.service_account_roles
     yield from cloud.same_names("machines.gcp.serviceAccountRoles", roles, cloud.role_name)
 

@@ -162,22 +162,23 @@ def _boot_disk(
         "type": disks.boot(said.type, type_),
         "labels": scope.labels,
     }
-    return {"initialize_params": params}
+    return {"initialize_params": params, "kms_key_self_link": google.disk_key}
 
 
 def _etcd_disk(scope: Scope, said: Machine) -> Iterator[Resource]:
-    name = f"{said.name}-etcd-disk"
+    name, key = f"{said.name}-etcd-disk", scope.said.disk_key
     if said.etcd_disk_gib is not None:
         yield Resource(
             name,
             "machines",
             "gcp.compute.Disk",
-            # A bigger one grows where it is; another type is another disk, which is refused.
-            Options(ignores=("type",), deleted_first=True),
+            # A bigger one grows where it is; another type or key is another disk.
+            Options(ignores=("type", "disk_encryption_key"), deleted_first=True),
         ).of(
             name=scope.called(name),
             zone=said.zone,
             size=said.etcd_disk_gib,
             type=disks.etcd(said.type, scope.said.etcd_disk_type),
+            disk_encryption_key={"kms_key_self_link": key} if key else None,
             labels=scope.labels,
         )

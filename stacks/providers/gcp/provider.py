@@ -44,7 +44,6 @@ HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]] = {
     "external": ("209.85.152.0/22", "209.85.204.0/22", "35.191.0.0/16"),
 }
 OWN_LABELS = "goog"
-DISK_TYPE_STAYS = True
 PROTECTED_BY = "Google"
 # 30 from the ACPI signal on (Compute Engine, "Spot VMs", preemption process), and the machine
 # itself needs some of them.
@@ -69,8 +68,14 @@ def said(spec: Spec) -> Said | None:
     return Said(
         region=found.region,
         machine_type=found.machine_type,
-        etcd_disk_type=disks.etcd(found.machine_type, found.etcd_disk_type),
-        machines=(found.image, found.image_arm64, found.disk_type, found.secure_boot),
+        etcd_disk={
+            "etcdDiskType": disks.etcd(found.machine_type, found.etcd_disk_type),
+            "diskKey": found.disk_key,
+        },
+        machines=(
+            *(found.image, found.image_arm64, found.disk_type),
+            *(found.disk_key, found.secure_boot),
+        ),
     )
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
 from stacks.cluster import cloud_resources
 from stacks.cluster.cloud_differences import Differences
 from stacks.providers.resources import Lookup, Ref, Resource, Resources, Text, UserData, Value
-from tests.unit.cloud_shapes import SHAPES
-from tests.unit.configs import aws, planned
+from tests.unit.cloud_shapes import DISK_KEYS, SHAPES
+from tests.unit.configs import aws, gcp, planned
 
 
 def registered(found: Resources) -> list[Resource | Lookup]:
@@ -73,3 +73,18 @@ def test_a_decommissioned_machine_is_kept_and_behind_no_load_balancer() -> None:
     found = cloud_resources.of_plan(planned(config))
     assert "master-4-machine" in [one.name for one in found.machines["master-4"].resources]
     assert "master-4-balanced-internal" not in found.balancer_parts
+
+
+@pytest.mark.parametrize(("provider", "make"), [("gcp", gcp), ("aws", aws)])
+def test_every_disk_is_encrypted_with_the_key_that_is_named(
+    provider: str, make: Callable[[Mapping[str, object]], dict[str, object]]
+) -> None:
+    key = DISK_KEYS[provider]
+    found = cloud_resources.of_plan(planned(make({f"machines.{provider}.diskKey": key})))
+    disks = [
+        one.properties.get("root_block_device") or one.properties.get("boot_disk") or one.properties
+        for one in registered(found)
+        if isinstance(one, Resource) and one.type.endswith((".Instance", ".Disk", ".Volume"))
+    ]
+    assert len(disks) == 9  # of five machines, the bastion, and three of etcd
+    assert all(repr(key) in repr(disk) for disk in disks)

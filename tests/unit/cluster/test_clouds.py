@@ -23,7 +23,7 @@ from stacks.providers.aws import quotas
 from stacks.providers.gcp import disks
 from stacks.providers.registry import CLOUDS
 from stacks.render import approver, kubelet
-from tests.unit.cloud_shapes import ISSUER
+from tests.unit.cloud_shapes import DISK_KEYS, ISSUER
 from tests.unit.configs import (
     GONE,
     adopted,
@@ -308,6 +308,8 @@ def test_machines_at_google_have_disks_that_their_family_takes(
 ARN = "arn:aws:iam::aws:policy/ReadOnlyAccess"
 
 GCP_PROBLEMS = [
+    ({"machines.gcp.diskKey": DISK_KEYS["gcp"].replace("europe-west3", "europe-west1")}, {"machines.gcp.diskKey": "is a key of europe-west1"}),
+    ({"machines.gcp.diskKey": f"{DISK_KEYS['gcp']}/cryptoKeyVersions/1"}, {"machines.gcp.diskKey": "is not a valid name of a key"}),
     ({"machines.gcp": GONE}, {"machines.gcp": "is missing; provider gcp needs it"}),
     ({"machines.gcp.project": GONE}, {"machines.gcp.project": "is missing"}),
     ({"machines.gcp.project": "My_Project"}, {"machines.gcp.project": "is not a valid project ID"}),
@@ -368,6 +370,16 @@ AWS_PROBLEMS = [
     ({"machines.aws.workloadIdentity": {"policies": {}, "issuer": "https://id.example.com"}, "controlPlane.serviceAccountIssuers": [ISSUER]}, {"controlPlane.serviceAccountIssuers": "is without https://id.example.com"}),
     ({"machines.aws.workloadIdentity": {"policies": {}, "bucket": "our.keys"}, "controlPlane.serviceAccountIssuers": [ISSUER.replace("-keys", ".keys")]}, {"machines.aws.workloadIdentity.bucket": "our.keys has dots"}),
     ({"machines.aws.workloadIdentity": {"policies": {"a/b": [ARN, ARN]}, "bucket": "our-keys"}, "controlPlane.serviceAccountIssuers": [ISSUER]}, {"machines.aws.workloadIdentity.policies.a/b[1]": f"{ARN} is there twice"}),
+    ({"machines.aws.diskKey": DISK_KEYS["aws"].replace("eu-central-1", "eu-west-1")}, {"machines.aws.diskKey": "is not a key of eu-central-1, where the disks are"}),
+    ({"machines.aws.diskKey": DISK_KEYS["aws"].replace("key/", "alias/")}, {"machines.aws.diskKey": "is not a valid ARN of a key"}),
+    *(({f"machines.aws.etcdDisk{key}": value for key, value in said.items()}, {f"machines.aws.etcdDisk{key}": text}) for said, key, text in (
+        ({"Iops": 2999}, "Iops", "2999 does not fit gp3 of 20 GiB; write 3000 to 10000"),
+        ({"Iops": 16001, "Gib": 100}, "Iops", "16001 does not fit gp3 of 100 GiB; write 3000 to 16000"),
+        ({"Iops": 20001, "Type": "io2"}, "Iops", "20001 does not fit io2 of 20 GiB; write 100 to 20000"),
+        ({"Throughput": 200, "Type": "io2"}, "Throughput", "is for gp3"),
+        ({"Throughput": 751}, "Throughput", "751 MiB/s need etcdDiskIops of 3004 or more"),
+    )),
+    ({"machines.aws.etcdDiskIops": 8000, "machines.aws.etcdDiskGib": 50, "pools.master.etcdDiskGib": 15}, {"machines.aws.etcdDiskIops": "does not fit gp3 of 15 GiB; write 3000 to 7500"}),
     ({"machines.aws": GONE}, {"machines.aws": "is missing; provider aws needs it"}),
     ({"machines.aws.cidr": "10.16.0.0/13"}, {"machines.aws.cidr": "/13 does not fit; use /16 to /28"}),
     ({"machines/aws/subnets/eu-central-1c": GONE}, {"pools.master.zones": "eu-central-1c has no subnet", "pools.worker.zones": "eu-central-1c has no subnet"}),
@@ -782,6 +794,8 @@ STALE: dict[str, tuple[Config, dict[str, object]]] = {
     "image at Google": (gcp, {"machines.gcp.image": "ubuntu-os-cloud/ubuntu-2604-lts-amd64"}),
     "secure boot": (gcp, {"machines.gcp.secureBoot": False}),
     "boot disks at Google": (gcp, {"machines.gcp.diskType": "pd-ssd"}),
+    "a key": (aws, {"machines.aws.diskKey": DISK_KEYS["aws"]}),
+    "a key at Google": (gcp, {"machines.gcp.diskKey": DISK_KEYS["gcp"]}),
 }  # fmt: skip
 
 
@@ -790,5 +804,8 @@ def test_what_machines_that_are_there_do_not_follow_is_said_of_each_pool(
     config: Config, edit: dict[str, object]
 ) -> None:
     found = dict(verdict(planned(config({})), planned(config(edit))).warnings)
-    assert set(found) == {"pools.master", "pools.worker"}
+    said = {path for path in found if not path.startswith("pools.")}
+    assert set(found) == {"pools.master", "pools.worker", *said}
+    # Disks of etcd outlive their machines.
+    assert said == {path for path in edit if path.endswith(".diskKey")}
     assert "until their generation is raised worker-1, worker-2 stay as they are" in found["pools.worker"]  # fmt: skip
