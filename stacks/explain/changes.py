@@ -95,7 +95,8 @@ def _nodes(before: Memory | None, plan: Plan, runs: Edit) -> Iterator[NodeChange
             if node.is_absent:
                 actions = (*_reasons(own), *_marks(old, node))
             elif old.is_absent:
-                actions = (*arrivals.back(plan, node), *_marks(old, node))
+                machine = (one for one in own if one.step.kind == "machine")
+                actions = (*_reasons(machine), *arrivals.back(plan, node), *_marks(old, node))
             else:
                 actions = tuple(_of_existing(before.plan, plan, node, own, drifted))
             if actions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.plan.settled import Stacks
-from tests.plan.told_pairs import Pair, told
+from tests.plan.told_pairs import Pair, told, updated
 from tests.unit.configs import GONE, adopted, aws, edited, gcp, lab
 
 Edit = dict[str, object]
@@ -66,3 +66,12 @@ def test_what_happens_on_them_is_told(stacks: Stacks, name: str) -> None:
     assert any(change.name.endswith(f"worker-1-{part}") for change in edit_told.run.changes)
     assert edit_told.findings() == []
     assert "worker-1" in [node.name for wave in edit_told.report.waves for node in wave.nodes]
+
+
+def test_what_happens_on_one_that_answers_again_is_told(stacks: Stacks) -> None:
+    engine = stacks.new(HERE)
+    updated(stacks, engine, HERE)
+    updated(stacks, engine, edited(HERE, AGAIN), frozenset({"worker-1"}))
+    back = updated(stacks, engine, edited(HERE, {"converge.generation": 3}))
+    assert "~ dev-worker-1-machine" in map(str, back.run.changes)
+    assert back.findings() == []
