@@ -98,7 +98,8 @@ unplug() {
   done
   # kube-proxy, flannel and Calico in iptables mode, and Cilium's own rules.
   for tool in iptables ip6tables; do
-    if $tool-save 2>/dev/null | grep -Eq "$RULES"; then
+    # By no `grep -q`: it ends with the first match, and what still writes to it has then failed.
+    if [[ $($tool-save 2>/dev/null) =~ $RULES ]]; then
       $tool-save | grep -vE "$RULES" | $tool-restore
     fi
   done

@@ -65,6 +65,14 @@ def test_tables_of_networks_go(machine: Machine, table: str) -> None:
     assert f"nft delete table {table}" in machine.shell.calls
 
 
+def test_rules_of_networks_go_however_many_there_are(machine: Machine) -> None:
+    machine.shell.stub(
+        "iptables-save", "echo ':cali-INPUT - [0:0]'; seq -f '-A X -j cali-%.0f' 50000"
+    )
+    decommission(machine)
+    assert "iptables-restore" in [call.split()[0] for call in machine.shell.calls]
+
+
 @pytest.mark.parametrize("incarnation", ["1", "2", "7"])
 def test_leaving_wipes_whichever_incarnation_it_meets(machine: Machine, incarnation: str) -> None:
     (machine.shell.state / "incarnation").write_text(incarnation)
