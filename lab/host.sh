@@ -19,7 +19,7 @@ ENGINE_TOOLS=(podman:podman runc:runc netavark:/usr/lib/podman/netavark
   aardvark-dns:/usr/lib/podman/aardvark-dns containernetworking-plugins:/usr/lib/cni/bridge
   iptables:iptables)
 # Real programs that tests run; their services neither start nor are enabled.
-TEST_TOOLS=(openssh-server:/usr/sbin/sshd haproxy:haproxy)
+TEST_TOOLS=(openssh-server:/usr/sbin/sshd haproxy:haproxy nftables:nft)
 WITH_TESTS=
 # Of these, kernels without loadable modules have what they have; a missing one shows up in preflight.
 MODULES=(overlay br_netfilter nf_conntrack vxlan ip_tables nf_tables)

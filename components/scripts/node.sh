@@ -2,8 +2,8 @@
 # Makes the machine ready for its roles: packages, kernel settings, container runtime, kubelet, and HAProxy as the local
 # load balancer of the API. Wipes a machine of an older generation of this node first.
 # Variables:
-#   ROLES               words; a load balancer gets only PACKAGES, PROXY_ENV, HAPROXY_CFG, CA_CRT, APPLIED, OS_*, VIP
-#                       and INGRESS, and is not a node of Kubernetes
+#   ROLES               words; a load balancer gets only PACKAGES, PROXY_ENV, HAPROXY_CFG, CA_CRT, APPLIED, OS_*, VIP,
+#                       INGRESS and FIREWALL, and is not a node of Kubernetes
 #   ARTEFACTS           lines "name url sha256"; of images "image/name reference digest"
 #   PACKAGES            words
 #   KUBERNETES          version
@@ -25,6 +25,7 @@
 #   KUBELET_OWN         settings of this kubelet alone, beside those that all share; may be unset
 #   SPOT_NOTICE         1: the cloud may take the machine away, and says so before, see spot-notice.sh
 #   HOOKS               the user's webhook, JSON; may be unset
+#   FIREWALL            what the machine lets in, see firewall.sh
 #   DISK_GIB            in a cloud: size of the disk at /var/lib/kube-ha, on which etcd is
 # Changes: the units containerd, kubelet and haproxy, the files named above, packages, /usr/local/lib/kube-ha.
 CERTS=/etc/containerd/certs.d
@@ -59,6 +60,8 @@ source "$here/admin.sh"
 source "$here/os.sh"
 # shellcheck source=doors.sh disable=SC2154
 source "$here/doors.sh"
+# shellcheck source=firewall.sh disable=SC2154
+source "$here/firewall.sh"
 # shellcheck source=api-view.sh disable=SC2154
 source "$here/api-view.sh"
 # shellcheck source=metrics.sh disable=SC2154
@@ -310,6 +313,7 @@ main() {
     if [[ $ROLES != etcd ]]; then begin "$APPLIED"; fi
   fi
   packages
+  firewall
   grow_data_disk
   if [[ $ROLES == *etcd* ]]; then revive_etcd; fi
   if [[ $ROLES == etcd ]]; then

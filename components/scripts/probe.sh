@@ -2,9 +2,9 @@
 # Tells what is on this machine, and changes nothing: writes no file, starts nothing, holds no lock. Every question has
 # a limit, and one that fails is an answer too. `make drift` and `make status` run it over plain SSH;
 # operations/observe/answers.py reads the lines: a word, its fields, tabs between.
-# Variables: ASK (words: machine, balancer, master, member, vip; or cluster, which any master answers), ADDRESS, VIP
-#   (address); lists, a line each: FILES (paths), CERTIFICATES (paths of PEM files and kubeconfigs); words: UNITS,
-#   PROGRAMS, ARTEFACTS (names of marks), SETTLED (names of marks), SCRIPTS (file names).
+# Variables: ASK (words: machine, balancer, master, member, vip, firewall; or cluster, which any master answers),
+#   ADDRESS, VIP (address); lists, a line each: FILES (paths), CERTIFICATES (paths of PEM files and kubeconfigs);
+#   words: UNITS, PROGRAMS, ARTEFACTS (names of marks), SETTLED (names of marks), SCRIPTS (file names).
 # What machines and those who write into the API say is shown to people, so a field is printable ASCII.
 # shellcheck source=etcdctl.sh disable=SC2154 # here: the folder of run.sh
 source "$here/etcdctl.sh"
@@ -20,6 +20,8 @@ source "$here/etcd-client.sh"
 source "$here/etcd-identity.sh"
 # shellcheck source=api-view.sh disable=SC2154
 source "$here/api-view.sh"
+# shellcheck source=firewall.sh disable=SC2154
+source "$here/firewall.sh"
 
 say() { # say WORD FIELD...
   local fields=("${@//[^[:print:]]/ }") IFS=$'\t'
@@ -271,6 +273,7 @@ main() {
         ;;
       balancer) balancer ;;
       vip) vip ;;
+      firewall) say firewall "$(filter_state)" ;;
       master)
         compare static-pods "$STATE/static-pods.sums"
         apiserver

@@ -17,6 +17,7 @@ has_proxy() { grep -qs kubernetes-api "$ROOT/etc/haproxy/haproxy.cfg"; }
 holds_vip() { grep -qs '^# kube-ha' "$ROOT/etc/keepalived/keepalived.conf"; }
 
 has_ingress() { [[ -e $ROOT/etc/systemd/system/kube-ha-ingress.service ]]; }
+has_firewall() { [[ -e $ROOT/etc/systemd/system/kube-ha-firewall.service ]]; }
 
 # A member whose vote counts may not just vanish.
 refuse_voter() {
@@ -50,6 +51,8 @@ end_everything() (
   if [[ -e $ROOT/etc/systemd/system/kube-ha-resume.service ]]; then
     systemctl disable -q --now kube-ha-resume 2>/dev/null
   fi
+  # It lets in machines of a cluster that this one is none of any more.
+  if has_firewall; then open_machine; fi
   if lone_proxy; then systemctl disable -q --now haproxy 2>/dev/null; fi
   for unit in kubelet kube-ha-{addons,backup,etcd-guard,metrics}.timer etcd haproxy; do
     if [[ $unit == *etcd* || $unit == kube-ha-backup.timer ]] || in_kubernetes; then
@@ -153,6 +156,17 @@ forget_ingress() {
     "$ROOT"/etc/kube-ha/ingress "$STATE/kube-ha-ingress.service.sum"
 }
 
+# Stopping the unit does it; a table without it is what a run has left that was cut off.
+open_machine() {
+  systemctl disable -q --now kube-ha-firewall 2>/dev/null || true # what counts is the table
+  nft delete table inet kube-ha-firewall 2>/dev/null || true      # it is gone
+  nft delete table inet kube-ha-firewall-trial 2>/dev/null || true
+}
+forget_firewall() {
+  rm -f "$ROOT"/etc/kube-ha/firewall.{rules,rules.new,nft} "$STATE/kube-ha-firewall.service.sum" \
+    "$ROOT/etc/systemd/system/kube-ha-firewall.service"
+}
+
 # nothing_runs: nothing of kube-ha runs or listens; what does is told.
 nothing_runs() {
   local names=etcd ports=$ETCD_PORTS port found
@@ -169,6 +183,7 @@ nothing_runs() {
   fi
   if holds_vip; then names+='|keepalived'; fi
   found=$(pgrep -lx "$names" || true) # none is what is hoped for
+  found+=$(nft list table inet kube-ha-firewall 2>/dev/null || true)
   for port in $ports; do found+=$(ss -Hltnp "sport = :$port"); done
   [[ -z $found ]] || {
     printf '%s\n' "$found"
@@ -215,6 +230,7 @@ remove_files() (
   if lone_proxy; then rm -f "$ROOT/etc/haproxy/haproxy.cfg"; fi
   forget_vip
   forget_ingress
+  forget_firewall
   rm -rf "$ROOT"/etc/{kubernetes,kube-ha} \
     "$ROOT"/etc/systemd/system/{etcd,kube-ha-{addons,backup,etcd-guard,metrics,resume,approver,spot-notice}}.service \
     "$ROOT"/etc/systemd/system/kube-ha-{addons,backup,etcd-guard,metrics}.timer "$ROOT"/etc/sysctl.d/90-kube-ha.conf \

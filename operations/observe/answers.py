@@ -95,6 +95,7 @@ def _machine(rows: _Rows) -> Machine:
         balancer=balancer,
         balancer_error=refused,
         has_vip=_one(rows, "vip") == "1" if "vip" in rows else None,
+        firewall=_one(rows, "firewall"),
         readyz=_one(rows, "readyz"),
         etcd=_status(status) if status is not None else None,
         etcd_error=said if status is None else "",

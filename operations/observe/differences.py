@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from statistics import median
 
 from operations.observe import backups, disks, etcd_store, expiry, membership
-from operations.observe.expected import Expected
+from operations.observe.expected import FIREWALL, Expected
 from operations.observe.facts import MISSING, Machine
 from operations.observe.hints import AGAIN, RAISE, UP, Difference
 from operations.observe.probe import Findings, Found
@@ -109,6 +109,11 @@ def _machine(found: Machine, wanted: Expected) -> Iterator[Difference]:
     yield from _programs(found, wanted)
     yield from _artefacts(found, wanted)
     yield from _scripts(found, wanted)
+    if found.firewall in ("changed", "missing"):
+        how = "are gone" if found.firewall == "missing" else "are not those of its files"
+        text = f"the firewall's rules in the kernel {how}"
+        do = f"systemctl restart {FIREWALL} there, which loads them, or {RAISE}"
+        yield Difference(kind="unit", subject=FIREWALL, text=text, do=do)
 
 
 def _files(found: Machine, wanted: Expected) -> Iterator[Difference]:

@@ -23,6 +23,7 @@ CA = "/etc/kube-ha/ca.crt"  # the cluster's, public, on every node of Kubernetes
 _KUBECONFIGS = ("admin", "controller-manager", "scheduler")
 _KUBELET = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 _SERVING = "/var/lib/kubelet/pki/kubelet-server-current.pem"
+FIREWALL = "kube-ha-firewall"  # its unit
 _PHASES = ("node", "leave")  # written by the first, and there for the second, by hand
 
 
@@ -81,6 +82,7 @@ def _units(plan: Plan, node: Node) -> tuple[str, ...]:
     more: tuple[str, ...] = ("keepalived",) if stands_by else ()
     more += ("kube-ha-ingress",) if node in plan.ingress else ()
     more += ("kube-ha-approver",) if node.is_master else ()
+    more += (FIREWALL,) if plan.spec.machines.firewall else ()
     return (*kubernetes, *more, *(("etcd",) if node.is_etcd else ()))
 
 

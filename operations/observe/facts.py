@@ -109,6 +109,7 @@ class Machine:
     balancer: Mapping[str, str]  # HAProxy's word by master: UP, DOWN ...
     balancer_error: str
     has_vip: bool | None  # None: not asked
+    firewall: str  # kept, changed or missing, as the kernel has its rules; empty: not asked
     readyz: str  # ok, or what is wrong; empty: not asked
     etcd: MemberStatus | None
     etcd_error: str

@@ -10,7 +10,7 @@ from pathlib import Path
 from operations.engine.stack import Stack
 from operations.observe import addons, answers, expected, facts, kubeconfig
 from operations.observe.answers import UnreadableAnswerError
-from operations.observe.expected import Expected
+from operations.observe.expected import FIREWALL, Expected
 from operations.observe.facts import Certificate
 from operations.observe.hints import Difference
 from operations.ssh import client
@@ -105,6 +105,7 @@ def values(node: Node, wanted: Expected) -> dict[str, str]:
     ask += ["master"] if node.is_master else []
     ask += ["member"] if node.is_etcd else []
     ask += ["vip"] if wanted.vip else []
+    ask += ["firewall"] if FIREWALL in wanted.units else []
     return {
         "ASK": " ".join(ask),
         "ADDRESS": node.address,

@@ -31,6 +31,7 @@ ALLOWABLE: Mapping[str, str] = {
 NEVER: Mapping[str, str] = {
     "absent": "it cannot be done without the machine",
     "compromised": "whoever has its keys would be that node again",
+    "firewall": "machines would keep each other out",
     "fixed": "the cluster cannot be changed into it",
     "generation": "old identities are refused for good",
     "last-etcd": "the data of the cluster would be gone",

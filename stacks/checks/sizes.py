@@ -106,6 +106,7 @@ _MASTER_TEXTS = {
 _MACHINE_TEXTS = {
     "REGISTRY_HOSTS": ("runtime.registryMirrors", "name fewer registries and mirrors"),
     "CONTAINERD_PROXY": ("proxy.noProxy", "name domains and networks in place of hosts"),
+    "FIREWALL": ("machines.firewall", "name fewer, wider networks"),
 }
 
 

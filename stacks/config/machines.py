@@ -7,7 +7,17 @@ from typing import Literal
 from pydantic import Field
 
 from stacks.config.clouds import AwsSpec, GcpSpec
-from stacks.config.fields import Cidr, FilePath, Host, HostKey, Port, Section, User
+from stacks.config.fields import (
+    Cidr,
+    FilePath,
+    Host,
+    HostKey,
+    Port,
+    Section,
+    User,
+    is_unsaid,
+)
+from stacks.config.firewall import FirewallSpec
 
 
 class BastionSpec(Section):
@@ -60,4 +70,10 @@ class MachinesSpec(Section):
     )
     containers: bool = Field(
         default=False, description="adopted machines are containers: relax what they cannot set"
+    )
+    firewall: FirewallSpec | None = Field(
+        None,
+        exclude_if=is_unsaid,
+        description="machines of the lab and adopted ones drop what comes to them, but for what "
+        "the table of ports and this section let in; default: nothing is filtered",
     )

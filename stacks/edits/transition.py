@@ -18,6 +18,7 @@ from stacks.edits import (
     addon_secrets,
     api_record,
     clouds,
+    firewall,
     membership,
     memory,
     released,
@@ -130,6 +131,7 @@ def _refusals(before: Memory, plan: Plan) -> list[Refusal]:
         *rotation.refusals(before, plan),
         *token_issuers.refusals(before, plan),
         *serving_certificates.refusals(before, plan),
+        *firewall.refusals(before, plan),
         *clouds.refusals_of(before, plan),
         *addon_secrets.refusals(before, plan),
     ]

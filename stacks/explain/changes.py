@@ -13,7 +13,16 @@ from stacks.cluster import artifacts, certificates
 from stacks.cluster.plan import Node, Plan
 from stacks.edits import membership, memory
 from stacks.edits.memory import Memory
-from stacks.explain import arrivals, fence, front_doors, node_states, places, reasons, user_addons
+from stacks.explain import (
+    arrivals,
+    fence,
+    firewall,
+    front_doors,
+    node_states,
+    places,
+    reasons,
+    user_addons,
+)
 from stacks.explain import rotation as explain_rotation
 from stacks.explain.actions import Action, Kind, NodeChange
 from stacks.order.difference import LOGIN, Difference, Edit, edit, leafs
@@ -259,6 +268,7 @@ def _values(
                 phase=phase, text=f"{listed}: {effect_text}", restarts=restarts[effect_text]
             )
     yield from front_doors.ended(was, now)
+    yield from firewall.ended(was, now)
 
 
 def _certificates(then: Plan, old: Node, plan: Plan, node: Node) -> Iterator[Action]:

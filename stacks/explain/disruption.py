@@ -14,7 +14,7 @@ from stacks.cluster.plan import Plan
 from stacks.config import token_issuers
 from stacks.edits import api_record, membership
 from stacks.edits.memory import Memory
-from stacks.explain import etcd_door, evictions, rotation, virtual_ip
+from stacks.explain import etcd_door, evictions, firewall, rotation, virtual_ip
 from stacks.explain.changes import Changes
 from stacks.explain.restarts import Restarts
 from stacks.networks import registry as networks
@@ -80,6 +80,7 @@ def _outside(before: Memory, then: Plan, plan: Plan, restarts: Restarts) -> Iter
     if names := _names_that_go(then, plan):
         yield f"certificates of the API no longer hold {', '.join(names)}"
     yield from _kubeconfigs(then, plan)
+    yield from firewall.api_notices(then, plan)
 
 
 def _endpoint(then: Plan, plan: Plan) -> Iterator[str]:
@@ -156,6 +157,7 @@ def _pods(before: Memory, then: Plan, plan: Plan) -> Iterator[str]:
             f"{now.proxy_mode}"
         )
     yield from _addons(then, plan)
+    yield from firewall.port_notices(then, plan)
     old = {node.name: node.taints for node in then.nodes}
     recreated = membership.rebuilt(before, plan)
     tainted = [

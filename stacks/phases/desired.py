@@ -14,7 +14,7 @@ from stacks.cluster.plan import Node, Plan
 from stacks.phases import etcd_member, front_doors, scripts
 from stacks.phases.master import of_master
 from stacks.phases.node import of_node
-from stacks.render import containerd, hooks, ingress, kubeadm, kubelet
+from stacks.render import containerd, firewall, hooks, ingress, kubeadm, kubelet
 
 # Where a value is on the node. The phases know these paths; the lab's stories compare both.
 PATHS: Mapping[str, str] = {
@@ -40,6 +40,7 @@ PATHS: Mapping[str, str] = {
     "AUDIT_WEBHOOK": kubeadm.AUDIT_WEBHOOK,
     "AUTHENTICATION": kubeadm.AUTHENTICATION,
     "HOOKS": hooks.CONFIG,
+    "FIREWALL": firewall.RULES,
 }
 # Not there at all where their text is empty.
 _OPTIONAL = (

@@ -87,6 +87,10 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
         )
     },
     ("node", "INGRESS"): Effect(what="ingress tier", then=_QUIET),
+    ("node", "FIREWALL"): Effect(
+        what="firewall",
+        then="new connections that its rules do not name are dropped, open ones stay",
+    ),
     ("ingress", "INGRESS_CFG"): Effect(what="ingress.cfg", then=_HAPROXY),
     ("ingress", "HOSTS"): Effect(what="certificate of the ingress tier", then=_HAPROXY),
     ("ingress", "GIVEN"): Effect(what="certificates of the ingress tier", then=_HAPROXY),

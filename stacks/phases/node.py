@@ -12,7 +12,7 @@ from stacks.cluster.artifacts import File, images
 from stacks.cluster.plan import Node, Plan
 from stacks.phases import downloads, serving_certificates
 from stacks.providers import registry
-from stacks.render import containerd, haproxy, hooks, kubelet, sysctl, value
+from stacks.render import containerd, firewall, haproxy, hooks, kubelet, sysctl, value
 
 _KUBERNETES_PACKAGES = (
     "haproxy conntrack socat ethtool iptables nftables iproute2 kmod curl jq openssl "
@@ -63,6 +63,10 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
         values["VIP"] = plan.vip
     if plan.ingress and plan.listens(node):
         values["INGRESS"] = "1"
+    if (said := plan.spec.machines.firewall) is not None:
+        values["FIREWALL"] = firewall.rules(plan, node, said)
+        if not node.in_kubernetes:
+            values["PACKAGES"] += " nftables"
     return values | downloads.proxy(plan)
 
 

@@ -37,6 +37,9 @@ def idle(spec: Spec) -> Iterator[Problem]:
     for path, said in given.items():
         if said:
             yield Problem(path, text)
+    if machines.firewall is not None:
+        text = f"is for machines in no cloud; {machines.provider} has rules, which the stack makes"
+        yield Problem("machines.firewall", f"{text}: leave it out")
 
 
 def same_names(path: str, entries: Sequence[str], name: Callable[[str], str]) -> Iterator[Problem]:

@@ -139,6 +139,8 @@ def machine(plan: Plan, node: Node, wanted: Expected, edits: Edits) -> str:
         ),
         *([line("sums", "static-pods", "kept"), line("readyz", "ok")] if node.is_master else []),
     ]
+    if "kube-ha-firewall" in wanted.units:
+        lines.append(line("firewall", "kept"))
     if wanted.vip:
         lines.append(line("vip", 1 if node.name == plan.holders[0].name else 0))
     if node.is_etcd:

@@ -1,0 +1,40 @@
+"""The firewall of machines in words: whom it keeps out from now on, when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Network, collapse_addresses
+
+from stacks.cluster.plan import Plan
+from stacks.config.firewall import FirewallSpec
+from stacks.explain.actions import Action
+
+_Phases = Mapping[str, Mapping[str, str]]
+
+
+def ended(was: _Phases, now: _Phases) -> Iterator[Action]:
+    """On a machine that stays: values of its phases then and now."""
+    if "FIREWALL" in was["node"] and "FIREWALL" not in now["node"]:
+        yield Action(phase="node", text="its firewall is taken away: nothing is filtered any more")
+
+
+def api_notices(then: Plan, plan: Plan) -> Iterator[str]:
+    """Clients of the API in networks that may connect no longer."""
+    was, now = (_of_api(one.spec.machines.firewall) for one in (then, plan))
+    if any(not any(old.subnet_of(new) for new in now) for old in was):
+        listed = ", ".join(map(str, now))
+        yield f"the API lets in new connections of {listed} and of pods alone"
+
+
+def port_notices(then: Plan, plan: Plan) -> Iterator[str]:
+    """What listens on nodes and is in no table: only the user knows of it."""
+    if plan.spec.machines.firewall and not then.spec.machines.firewall:
+        yield (
+            "what listens in the network of its node is reached by new connections only where "
+            "the table of ports or machines.firewall.more lets them in"
+        )
+
+
+def _of_api(said: FirewallSpec | None) -> list[IPv4Network]:
+    listed = (*said.networks, *said.api_from) if said else ("0.0.0.0/0",)
+    return [*collapse_addresses(IPv4Network(one) for one in listed)]
