@@ -112,7 +112,7 @@ def _machine(found: Machine, wanted: Expected) -> Iterator[Difference]:
     if found.firewall in ("changed", "missing"):
         how = "are gone" if found.firewall == "missing" else "are not those of its files"
         text = f"the firewall's rules in the kernel {how}"
-        do = f"systemctl restart {FIREWALL} there, which loads them, or {RAISE}"
+        do = f"systemctl reload {FIREWALL} there loads them again"
         yield Difference(kind="unit", subject=FIREWALL, text=text, do=do)
 
 
