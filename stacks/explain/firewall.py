@@ -7,7 +7,9 @@ from ipaddress import IPv4Network, collapse_addresses
 
 from stacks.cluster.plan import Plan
 from stacks.config.firewall import FirewallSpec
+from stacks.config.ports import API_PORT
 from stacks.explain.actions import Action
+from stacks.render.firewall import ANYBODY, span
 
 _Phases = Mapping[str, Mapping[str, str]]
 
@@ -36,5 +38,9 @@ def port_notices(then: Plan, plan: Plan) -> Iterator[str]:
 
 
 def _of_api(said: FirewallSpec | None) -> list[IPv4Network]:
-    listed = (*said.networks, *said.api_from) if said else ("0.0.0.0/0",)
+    listed = [*said.networks, *said.api_from] if said else [*ANYBODY]
+    for one in said.more if said else ():
+        first, last = span(one)
+        if one.protocol == "tcp" and first <= API_PORT <= last:
+            listed += one.from_ or ANYBODY
     return [*collapse_addresses(IPv4Network(one) for one in listed)]

@@ -13,7 +13,7 @@ from ipaddress import IPv4Network, collapse_addresses
 from stacks.cluster import firewall
 from stacks.cluster.plan import Node, Plan
 from stacks.config import ports
-from stacks.config.firewall import FirewallSpec
+from stacks.config.firewall import FirewallSpec, LetInSpec
 from stacks.networks import registry as networks
 
 Span = tuple[int, int]  # first and last port
@@ -24,7 +24,7 @@ RULES = "/etc/kube-ha/firewall.rules"
 _SSH_PORT = 22
 _ALL: Span = (1, 65535)
 _BGP: Span = (179, 179)
-_ANYBODY = ("0.0.0.0/0",)
+ANYBODY = ("0.0.0.0/0",)
 _NUMBERS = {"vrrp": 112, "ipip": 4, "esp": 50}
 # Of a machine's own pods, whose packets come by their own addresses. Others come by their node's.
 _OF_PODS = frozenset({"api", "kubelet", firewall.NODE_PORTS, "node-ports-udp"})
@@ -33,9 +33,9 @@ _OF_PODS = frozenset({"api", "kubelet", firewall.NODE_PORTS, "node-ports-udp"})
 def rules(plan: Plan, node: Node, said: FirewallSpec) -> str:
     """A rule a line: of each group of networks one for each protocol."""
     found: dict[tuple[str, str], list[Span]] = {}
-    for sources, protocol, span in (*_of_machines(plan, node, said), *_others(plan, node, said)):
+    for sources, protocol, those in (*_of_machines(plan, node, said), *_others(plan, node, said)):
         if sources:
-            found.setdefault((_from(sources), protocol), []).append(span or _ALL)
+            found.setdefault((_from(sources), protocol), []).append(those or _ALL)
     return "\n".join(
         f"{source}{_packets(protocol, spans)}accept" for (source, protocol), spans in found.items()
     )
@@ -47,10 +47,10 @@ def _of_machines(plan: Plan, node: Node, said: FirewallSpec) -> Iterator[_Open]:
     for rule in firewall.between_machines(plan):
         if rule.to not in own or rule.protocol == "icmp":
             continue
-        span = _ssh(node) if rule.name == firewall.SSH_PEERS else rule.ports
-        yield said.networks, rule.protocol, span
+        those = _ssh(node) if rule.name == firewall.SSH_PEERS else rule.ports
+        yield said.networks, rule.protocol, those
         if rule.name in _OF_PODS:
-            yield pods, rule.protocol, span
+            yield pods, rule.protocol, those
     network = networks.of(plan.spec)
     for one in network.TUNNELS:
         if one.to in own:
@@ -72,14 +72,18 @@ def _others(plan: Plan, node: Node, said: FirewallSpec) -> Iterator[_Open]:
     if (vip := plan.spec.front_doors.vip) and plan.listens(node):
         yield said.api_from, "tcp", (vip.port, vip.port)
         for port in ports.INGRESS_PORTS if plan.ingress else ():
-            yield _ANYBODY, "tcp", (port, port)
+            yield ANYBODY, "tcp", (port, port)
     if node.in_kubernetes:
         peers = [f"{peer.address}/32" for peer in plan.spec.network.bgp_peers]
         yield peers, "tcp", _BGP
     for one in said.more:
-        first, _, last = (one.ports or "").partition("-")
-        span = (int(first), int(last or first)) if first else None
-        yield one.from_ or _ANYBODY, one.protocol, span
+        yield one.from_ or ANYBODY, one.protocol, span(one)
+
+
+def span(said: LetInSpec) -> Span:
+    """The ports that an entry of machines.firewall.more names."""
+    first, _, last = (said.ports or f"{_ALL[0]}-{_ALL[1]}").partition("-")
+    return int(first), int(last or first)
 
 
 def _ssh(node: Node) -> Span:

@@ -247,6 +247,19 @@ def _subnet_of_all(dice: Dice, by_type: Draw) -> object:
     return "192.168.0.0/16" if dice.chance(80) else by_type(dice)
 
 
+def _machines_networks(dice: Dice, by_type: Draw) -> object:
+    """Those of clusters.py most often, each as it is or with others beside it."""
+    known = ["10.92.0.0/20", "192.168.0.0/16"]
+    drawn = by_type(dice)
+    more = [one for one in drawn if dice.chance(30)] if isinstance(drawn, list) else []
+    return [*known, *more] if dice.chance(90) else drawn
+
+
+def _comes_from(dice: Dice, by_type: Draw) -> object:
+    """Bastions may be anywhere."""
+    return ["0.0.0.0/0"] if dice.chance(50) else _machines_networks(dice, by_type)
+
+
 def _hosts(dice: Dice, _: Draw) -> object:
     return ["shop.example.com", "*.example.com"][: dice.between(1, 2)]
 
@@ -303,6 +316,8 @@ _BETTER: dict[tuple[str, str], Callable[[Dice, Draw], object]] = {
     ("KubeletSpec", "feature_gates"): _gates,
     ("DnsZoneSpec", "domain"): _domain,
     ("EtcdDoorSpec", "pools"): _one_pool,
+    ("FirewallSpec", "networks"): _machines_networks,
+    ("FirewallSpec", "ssh_from"): _comes_from,
     ("BgpPeerSpec", "zones"): _zones,
     ("NetworkSpec", "bgp_reflector_pools"): _one_pool,
     ("OwnNetworkSpec", "rollouts"): _rollouts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import get_args
 
-from stacks.config import pki, pools
+from stacks.config import machines, pki, pools
 from stacks.config.spec import Spec
 from stacks.networks import registry as networks
 from tests.fuzz import clusters, draws, edits
@@ -100,6 +100,18 @@ def _value(dice: Dice, raw: Config) -> None:
     known[dice.one_of(("token", "other"))] = {"secure": f"another-{dice.below(3)}"}
 
 
+def _firewall(dice: Dice, raw: Config) -> None:
+    """It begins, changes or ends, where machines are in no cloud."""
+    own = _own(raw, "machines")
+    if own["provider"] not in ("lab", "adopt"):
+        return
+    if "firewall" in own and dice.chance(40):
+        del own["firewall"]
+    else:
+        own["firewall"] = draws.field(dice, machines.MachinesSpec, "firewall")
+
+
 _ALL: tuple[Callable[[Dice, Config], None], ...] = (
     *(_section, _section, _one_key, _one_key, _one_key, _rotated, _node, _node, _secret, _value),
+    _firewall,
 )  # fmt: skip

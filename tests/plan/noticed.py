@@ -9,6 +9,7 @@ from functools import cached_property
 
 from stacks.cluster.plan import Plan
 from tests.plan.commands import Command, commands, members
+from tests.plan.noticed_firewall import api_causes, port_causes
 from tests.plan.noticed_pods import Pods
 from tests.plan.registration import Change, Run
 from tests.plan.stops import Stop, Stops, nodes_of
@@ -66,6 +67,7 @@ class Noticed:
         found |= {Cause(ETCD, kind, about) for kind, about in self._etcd_door()}
         of_pods = Pods(self.then, self.plan, self.run, self.commands)
         found |= {Cause(PODS, kind, about) for kind, about in of_pods.causes()}
+        found |= {Cause(PODS, kind, about) for kind, about in port_causes(self.commands)}
         return found | {Cause(INGRESS, kind, about) for kind, about in self._ingress()}
 
     def _named(self, end: str) -> Command | None:
@@ -157,6 +159,7 @@ class Noticed:
         if names := self._names_that_go():
             yield "names go", names
         yield from self._kubeconfigs()
+        yield from api_causes(self.commands, self.plan.spec.cluster.pod_cidr)
 
     def _endpoint(self) -> Iterator[tuple[str, frozenset[str]]]:
         host = self.then.endpoint.rpartition(":")[0]

@@ -33,6 +33,8 @@ _SENTENCES = (
     (r"the VIP \S+ moves, in about a second, before ", "VIP moves for packages"),
     (r"the VIP \S+ is unavailable while (?P<about>\S+) is updated( and reboots)?", "VIP waits for packages"),
     (r"keepalived gives up the VIP \S+: ", "VIP left to another failover"),
+    (r"the API lets in new connections of (?P<about>.+) and of pods alone", "API let in from fewer"),
+    (r"what listens in the network of its node is reached by new connections only where ", "ports close"),
     (r"evicted from (?P<about>.+?), as PodDisruptionBudgets allow, within (?P<limit>\d+) s a node", "evicted, updated within {limit} s"),
     (r"evicted from (?P<about>.+?), for maintenance, ", "evicted, maintenance"),
     (r"evicted from (?P<about>.+?), which leaves? the cluster", "evicted, leaves"),
@@ -57,6 +59,7 @@ _SENTENCES = (
 _NAMES_AS_THEY_ARE = (
     *("names go", "hosts go", "certificates go", "add-on deleted", "network cut"),
     *("denied by default", "denied no more", "addresses go", "issuer refused"),
+    "API let in from fewer",
 )
 
 

@@ -125,6 +125,25 @@ MIRRORS = {
     "with another version of etcd": (adopted(), adopted({**MIRRORED, "cluster.etcd": "3.6.15"})),
     "no more": (adopted(MIRRORED), adopted()),
 }
+FILTERED = {"machines.firewall": {"networks": ["10.92.0.0/24"], "sshFrom": ["10.92.0.1/32"], "apiFrom": ["10.0.0.0/8"], "more": [{"protocol": "tcp", "ports": 9100}]}}  # fmt: skip
+WIDE, NARROW = ({"machines.firewall": {**FILTERED["machines.firewall"], "apiFrom": nets}} for nets in (["0.0.0.0/0"], ["192.0.2.0/24"]))  # fmt: skip
+VIP = {"frontDoors.vip": {"address": "10.92.0.5"}}
+FIREWALLS = {
+    "its birth": (None, lab(FILTERED)),
+    "begun": (lab(), lab(FILTERED)),
+    "begun, and nobody outside notices": (lab(), lab(WIDE)),
+    "ended": (lab(FILTERED), lab()),
+    "narrowed": (lab(FILTERED), lab(NARROW)),
+    "widened": (lab(FILTERED), lab(WIDE)),
+    "a worker comes": (lab(FILTERED), lab({**FILTERED, "pools.worker.count": 3})),
+    "a worker comes with it": (lab(), lab({**FILTERED, "pools.worker.count": 3})),
+    "a master is recreated": (lab(FILTERED), lab({**FILTERED, "nodes": {"master-2": {"generation": 2}}})),
+    "masters leave": (lab(FILTERED), lab({**FILTERED, "pools.master.count": 1})),
+    "one is absent": (lab(FILTERED), lab({**WIDE, "nodes": {"worker-1": {"state": "absent"}}})),
+    "one is decommissioned": (lab(FILTERED), lab({**FILTERED, "nodes": {"worker-1": {"state": "decommissioned"}}})),
+    "load balancers": (lab({**FILTERED, **VIP}), lab({**FILTERED, **VIP, "pools.edge": {"roles": ["loadbalancer"], "count": 2}})),
+    "on given machines": (adopted(), adopted({"machines.firewall": {"networks": ["192.0.2.0/24"], "sshFrom": ["0.0.0.0/0"], "apiFrom": []}})),
+}  # fmt: skip
 DECOMMISSIONED = {"nodes": {"worker-1": {"state": "decommissioned"}}}
 BIRTHS = {
     "lab": lab(),
@@ -154,6 +173,11 @@ def test_what_is_fetched_again_by_the_sum_of_a_mirror_is_told(stacks: Stacks, na
 @pytest.mark.parametrize("name", BALANCERS)
 def test_a_load_balancer_that_is_given_up_is_told(stacks: Stacks, name: str) -> None:
     assert told(stacks, Pair(name, *BALANCERS[name])).findings() == []
+
+
+@pytest.mark.parametrize("name", FIREWALLS)
+def test_what_the_firewall_of_machines_does_is_told(stacks: Stacks, name: str) -> None:
+    assert told(stacks, Pair(name, *FIREWALLS[name])).findings() == []
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -24,7 +24,7 @@ _PROGRAMS = """
 apt-get apt-mark awk base64 bash blockdev cat chmod chown cmp comm cp curl cut date df dirname dpkg dpkg-query du find findmnt flock
 getent grep groupadd gzip head hostname install ip journalctl jq ln mkdir modinfo modprobe mountpoint mv nft nproc
 od openssl paste perl pgrep ping pkill resize2fs rm rmdir sed seq sha256sum shuf sleep socat sort ss stat swapon sync sysctl
-systemctl systemd-run tail tar tc timeout tr umount uname useradd userdel wc xargs
+systemctl systemd-run tail tar tc timeout tr umount uname unshare useradd userdel wc xargs
 ctr etcdutl haproxy keepalived kubeadm kubectl
 """
 PROGRAMS = frozenset(_PROGRAMS.split())
