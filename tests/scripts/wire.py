@@ -33,6 +33,7 @@ _SERVE = """
 import socket, sys
 server = socket.create_server(("0.0.0.0", int(sys.argv[1])))
 print("ready", flush=True)
+server.settimeout(30)
 connection, _ = server.accept()
 print("came", flush=True)
 with open(sys.argv[2], "rb", buffering=0) as pipe:
