@@ -55,7 +55,7 @@ ExecStop=/usr/sbin/nft delete table inet $FILTER
 WantedBy=sysinit.target"
 }
 
-firewall() {
+set_up_firewall() {
   local new=$FILTER_RULES.new answer
   if [[ -z ${FIREWALL:-} ]]; then
     without_firewall
@@ -74,7 +74,7 @@ firewall() {
   rm -f "$new"
   filter_table "$FILTER_RULES" drop | put 644 "$FILTER_TABLE"
   filter_unit | put 644 "$FILTER_UNIT"
-  settle reload "$FILTER.service" "$FILTER_RULES" "$FILTER_TABLE" "$FILTER_UNIT"
+  settle reload kube-ha-firewall.service "$FILTER_RULES" "$FILTER_TABLE" "$FILTER_UNIT"
 }
 
 # Whether the kernel has the table of the file: kept, changed or missing. The file is loaded into a network of its own,

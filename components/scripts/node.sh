@@ -313,7 +313,7 @@ main() {
     if [[ $ROLES != etcd ]]; then begin "$APPLIED"; fi
   fi
   packages
-  firewall
+  set_up_firewall
   grow_data_disk
   if [[ $ROLES == *etcd* ]]; then revive_etcd; fi
   if [[ $ROLES == etcd ]]; then

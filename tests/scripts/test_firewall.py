@@ -65,7 +65,7 @@ def filtered(
     pipe = machine.folder / "pipe"
     session = wire.logged_in(login, port, pipe) if login else ""
     said = f"exec > >(tee {pipe}) 2>&1\n" if login else ""
-    code = f"{said}SESSION={session} KNOWN_S=0 HEARD_S=5\nfirewall\nfinish"
+    code = f"{said}SESSION={session} KNOWN_S=0 HEARD_S=5\nset_up_firewall\nfinish"
     with wire.at_the_machine():
         return machine.run(
             code, phase="node", values={"FIREWALL": text, "ROLES": "master"}, fails=fails

@@ -25,6 +25,7 @@ _WORDS = {
     "keepalived": "keepalived reloads",
     "kubelet": "kubelet restarts",
     "etcd": "etcd restarts",
+    "kube-ha-firewall": "new connections that its rules do not name are dropped",
 }
 
 
@@ -59,6 +60,7 @@ FOUND = {
         ("KUBELET_OWN", "kubelet"),
         ("HAPROXY_CFG", "haproxy"),
         ("CA_CRT", "haproxy"),
+        ("FIREWALL", "kube-ha-firewall"),
     },
     "etcd-member": {("ETCD_ENV", "etcd"), ("ETCD_UNIT", "etcd")},
     "vip": {("KEEPALIVED_CONF", "keepalived"), ("KEEPALIVED_DROPIN", "keepalived")},

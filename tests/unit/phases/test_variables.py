@@ -89,6 +89,7 @@ _BRINGING = {
     "addons": {"team": {"secrets": {"own": _SECRET}}},
     "addonSecrets": {"token": {"secure": "v1:x"}},
 }
+_FIREWALL = {"networks": ["192.0.2.0/24"], "sshFrom": ["192.0.2.0/24"], "apiFrom": []}
 _STORED = adopted(with_store())
 # What no locked edit brings.
 MORE = (
@@ -101,6 +102,7 @@ MORE = (
     (None, lab({**_VIP, "nodes/edge-1": {"state": "maintenance"}})),
     (None, adopted({"frontDoors.vip": {"address": "192.0.2.5"}, "addons": {"prometheus": {}}})),
     (None, adopted({"addons": {"logs": {"reconcile": True}}})),
+    (None, adopted({"machines.firewall": _FIREWALL})),
     (None, adopted(_BRINGING)),
     (None, adopted({**_BRINGING, "addons": {"team": {"secrets": {"own": _EVERYWHERE}}}})),
     (None, gcp({"pools.worker.spot": True})),
