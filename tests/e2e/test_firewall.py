@@ -7,7 +7,7 @@ import pytest
 from tests.e2e.harness import config
 from tests.e2e.harness.assertions import assert_acceptance, assert_up_changes_nothing
 from tests.e2e.harness.node import Node
-from tests.e2e.harness.operations import operation
+from tests.e2e.harness.operations import drifted
 from tests.e2e.harness.stack import Stack
 
 NET = "10.93.149"
@@ -55,7 +55,7 @@ def tables(stack: Stack) -> dict[str, str]:
 def test_the_cluster_works(cluster: Stack) -> None:
     assert cluster.ready() == dict.fromkeys(NODES, True)
     assert_acceptance(cluster)  # pods, Services and DNS, from every node
-    assert operation(cluster, "drift")
+    assert drifted(cluster) == []
     assert_up_changes_nothing(cluster)
 
 

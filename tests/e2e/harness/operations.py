@@ -10,6 +10,20 @@ from tests.e2e.harness.stack import Stack
 
 def operation(stack: Stack, name: str, *words: str, fails: bool = False) -> str:
     """What `python -m operations.NAME STACK` printed. Raises AssertionError when it ends otherwise than it should."""
+    code, said = _run(stack, name, *words)
+    assert (code != 0) == fails, said
+    return said
+
+
+def drifted(stack: Stack) -> list[str]:
+    """What `make drift` tells, but for the disk of this computer, which all machines share."""
+    _, said = _run(stack, "drift")
+    return [
+        line for line in said.splitlines() if line.startswith("  - ") and "the disk of" not in line
+    ]
+
+
+def _run(stack: Stack, name: str, *words: str) -> tuple[int, str]:
     done = subprocess.run(
         [str(lab.ROOT / ".venv/bin/python"), "-m", f"operations.{name}", stack.name, *words],
         cwd=lab.ROOT,
@@ -23,8 +37,7 @@ def operation(stack: Stack, name: str, *words: str, fails: bool = False) -> str:
     said = done.stdout + done.stderr
     with (stack.evidence / f"{name}.log").open("a") as log:
         log.write(said)
-    assert (done.returncode != 0) == fails, said
-    return said
+    return done.returncode, said
 
 
 def write(stack: Stack, name: str) -> None:
