@@ -98,7 +98,8 @@ filter_state() {
 lets_this_in() { # lets_this_in RULES
   local own other family=ip end=$((SECONDS + HEARD_S)) came refused=0
   if [[ -z ${SESSION:-} ]]; then return; fi # asked for on the machine itself: nobody comes
-  read -r own other < <(ss -Htnp state established | awk -v pid="pid=$SESSION," 'index($0, pid) {print $3, $4; exit}') ||
+  read -r own other < <(ss -Htnp state established |
+    awk -v pid="pid=$SESSION," 'index($0, pid) {print $3, $4; exit}') ||
     die "the SSH connection by which this was asked for is not found, so the rules cannot be tried" "ss -tnp on $NODE"
   own=${own##*:} other=${other/::ffff:/}
   local address=${other%:*}

@@ -26,7 +26,7 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
     """Values of the node phase, but for ARTEFACTS, CA_CRT and APPLIED."""
     values = {
         "ROLES": " ".join(node.roles),
-        "PACKAGES": _packages(node),
+        "PACKAGES": _packages(plan, node),
         "GENERATION": str(plan.spec.converge.generation),
         **_os(plan),
     }
@@ -55,8 +55,6 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
         }
     if node.is_load_balancer:
         values |= {"HAPROXY_CFG": value.of(haproxy.local_api(plan, node)), **_cluster_ca(plan)}
-    if node in plan.holders:
-        values["PACKAGES"] += " keepalived"
     # Masters too where load balancers have both: phase vip-away ends them once those run as
     # standby.
     if plan.holders and plan.listens(node):
@@ -65,8 +63,6 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
         values["INGRESS"] = "1"
     if (said := plan.spec.machines.firewall) is not None:
         values["FIREWALL"] = firewall.rules(plan, node, said)
-        if not node.in_kubernetes:
-            values["PACKAGES"] += " nftables"
     return values | downloads.proxy(plan)
 
 
@@ -110,10 +106,13 @@ def whole(plan: Plan, node: Node, files: Mapping[str, File]) -> dict[str, str]:
     return values
 
 
-def _packages(node: Node) -> str:
-    if node.is_load_balancer:
-        return _LOAD_BALANCER_PACKAGES
-    return _KUBERNETES_PACKAGES if node.in_kubernetes else _ETCD_PACKAGES
+def _packages(plan: Plan, node: Node) -> str:
+    if node.in_kubernetes:
+        names = _KUBERNETES_PACKAGES
+    else:
+        names = _LOAD_BALANCER_PACKAGES if node.is_load_balancer else _ETCD_PACKAGES
+        names += " nftables" if plan.spec.machines.firewall else ""
+    return f"{names} keepalived" if node in plan.holders else names
 
 
 def _os(plan: Plan) -> dict[str, str]:

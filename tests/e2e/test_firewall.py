@@ -1,4 +1,4 @@
-"""Story: a cluster whose machines filter what comes to them from the first day on: it works, strangers reach nothing, a config that would lock out is refused, a worker comes and goes, and nobody else's rules change."""
+"""Story: machines filter what comes to them from the first day on: strangers reach nothing, what would lock somebody out is refused, a worker comes and goes."""
 
 from __future__ import annotations
 

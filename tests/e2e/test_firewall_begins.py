@@ -1,4 +1,4 @@
-"""Story: the firewall of machines begins on a cluster under load, is there again after a boot and beside others' rules, what somebody changes of it is told, and it ends."""
+"""Story: the firewall of machines begins under load, is there again after a boot, what somebody changes of it is told, and it ends."""
 
 from __future__ import annotations
 
