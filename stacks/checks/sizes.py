@@ -134,7 +134,7 @@ def _too_big(
     size = sum(sizes.values())
     if size <= STDIN_LIMIT:
         return []
-    biggest = max(texts, key=lambda name: sizes[name])
+    biggest = max(texts, key=lambda name: sizes.get(name, 0))
     room = STDIN_LIMIT - size + sizes[biggest]
     if room <= 0 or sizes[biggest] < _LITTLE:
         return [otherwise]

@@ -69,3 +69,8 @@ def test_more_networks_than_fit_in_a_command_are_refused_with_the_fix() -> None:
     many = [f"203.0.{number}.0/25" for number in range(100)]
     found = refused(adopted({PATH: {**OF_ADOPTED, "sshFrom": many, "apiFrom": many}}))
     assert "name fewer, wider networks" in found[PATH]
+
+
+def test_what_else_fills_a_command_is_told_without_a_firewall_too() -> None:
+    mirrors = {f"registry-{number}.example.com": ["http://192.0.2.9:5000"] for number in range(60)}
+    assert [*refused(lab({"runtime.registryMirrors": mirrors}))] == ["runtime.registryMirrors"]
