@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network, collapse_addresses
 
 from stacks.cluster.plan import Plan
-from stacks.config.firewall import FirewallSpec
 from stacks.config.ports import API_PORT
 from stacks.explain.actions import Action
 from stacks.render.firewall import ANYBODY, span
@@ -22,7 +21,7 @@ def ended(was: _Phases, now: _Phases) -> Iterator[Action]:
 
 def api_notices(then: Plan, plan: Plan) -> Iterator[str]:
     """Clients of the API in networks that may connect no longer."""
-    was, now = (_of_api(one.spec.machines.firewall) for one in (then, plan))
+    was, now = _of_api(then), _of_api(plan)
     if any(not any(old.subnet_of(new) for new in now) for old in was):
         listed = ", ".join(map(str, now))
         yield f"the API lets in new connections of {listed} and of pods alone"
@@ -37,10 +36,13 @@ def port_notices(then: Plan, plan: Plan) -> Iterator[str]:
         )
 
 
-def _of_api(said: FirewallSpec | None) -> list[IPv4Network]:
+def _of_api(plan: Plan) -> list[IPv4Network]:
+    """Beside pods, which are let in anyway."""
+    said = plan.spec.machines.firewall
     listed = [*said.networks, *said.api_from] if said else [*ANYBODY]
     for one in said.more if said else ():
         first, last = span(one)
         if one.protocol == "tcp" and first <= API_PORT <= last:
             listed += one.from_ or ANYBODY
-    return [*collapse_addresses(IPv4Network(one) for one in listed)]
+    others = (one for one in listed if one != plan.spec.cluster.pod_cidr)
+    return [*collapse_addresses(map(IPv4Network, others))]

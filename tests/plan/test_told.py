@@ -142,6 +142,7 @@ FIREWALLS = {
     "one is absent": (lab(FILTERED), lab({**WIDE, "nodes": {"worker-1": {"state": "absent"}}})),
     "one is decommissioned": (lab(FILTERED), lab({**FILTERED, "nodes": {"worker-1": {"state": "decommissioned"}}})),
     "load balancers": (lab({**FILTERED, **VIP}), lab({**FILTERED, **VIP, "pools.edge": {"roles": ["loadbalancer"], "count": 2}})),
+    "pods are named, who come anyway": (lab(), lab({"machines.firewall": {**FILTERED["machines.firewall"], "apiFrom": ["10.244.0.0/16"]}})),
     "on given machines": (adopted(), adopted({"machines.firewall": {"networks": ["192.0.2.0/24"], "sshFrom": ["0.0.0.0/0"], "apiFrom": []}})),
 }  # fmt: skip
 DECOMMISSIONED = {"nodes": {"worker-1": {"state": "decommissioned"}}}
