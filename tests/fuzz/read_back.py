@@ -52,7 +52,7 @@ def sysctl(text: str) -> dict[str, str]:
     """A file of sysctl.d(5). A name with a * stands for those that there are, and with a - it may fail."""
     found: dict[str, str] = {}
     for line in text.splitlines():
-        match = re.fullmatch(r"-?([a-z0-9_.*-]+) = ([0-9]+)", line)
+        match = re.fullmatch(r"-?([a-z0-9_.*-]+) = ([0-9]+(?: [0-9]+)*)", line)
         assert match, line
         assert match[1] not in found
         found[match[1]] = match[2]
