@@ -64,6 +64,14 @@ class Node:
     is_silent: bool = field(default=False, repr=False)
 
     @property
+    def turn(self) -> tuple[str, int, str]:
+        """What lists on machines are sorted by: the name, numbers as numbers.
+
+        Not the pool: renaming one would change the lists.
+        """
+        return self.name.rstrip("0123456789"), self.ordinal, self.name
+
+    @property
     def is_absent(self) -> bool:
         """A member of the cluster that is not dialled, and on which nothing is changed."""
         return self.state == "absent" or self.is_silent

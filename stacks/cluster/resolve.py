@@ -45,7 +45,7 @@ def plan(
     spec = sizing.settled(defaults.settled(said, level), sizing.nodes(said, present), size)
     nodes = tuple(_node(spec, place) for place in present)
     away = tuple(_node(spec, place) for place in inventory.away(spec))
-    in_turn = sorted(nodes, key=_turn)
+    in_turn = sorted(nodes, key=lambda node: node.turn)
     masters = tuple(node for node in in_turn if node.is_master)
     chosen = sets or _versions(spec)
     etcd = tuple(node for node in in_turn if node.is_etcd)
@@ -92,11 +92,6 @@ def _versions(spec: Spec) -> Versions:
     return versions.for_kubernetes(
         cluster.kubernetes, etcd=cluster.etcd, containerd=cluster.containerd
     )
-
-
-def _turn(node: Node) -> tuple[str, int, str]:
-    """By name, numbers as numbers. Not by pool: renaming one would change lists on machines."""
-    return node.name.rstrip("0123456789"), node.ordinal, node.name
 
 
 def _node(spec: Spec, place: Place) -> Node:

@@ -125,11 +125,9 @@ def config(plan: Plan) -> str:
 
 def backends(plan: Plan, wanted: IngressSpec) -> list[Node]:
     """Nodes that take workload, of the pools that are named, or of all."""
-    return [
-        node
-        for node in plan.nodes
-        if "worker" in node.roles and (not wanted.pools or node.pool in wanted.pools)
-    ]
+    takers = (node for node in plan.nodes if "worker" in node.roles)
+    asked = (node for node in takers if not wanted.pools or node.pool in wanted.pools)
+    return sorted(asked, key=lambda node: node.turn)
 
 
 def unit() -> str:

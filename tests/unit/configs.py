@@ -103,7 +103,7 @@ def _cloud(provider: str, settings: Mapping[str, object], zones: list[str]) -> d
 
 def host(pool: str, ordinal: int) -> dict[str, object]:
     """One adopted machine: master-1 is 192.0.2.11, worker-1 is 192.0.2.101."""
-    address = {"master": 10, "edge": 30, "etcd": 50, "worker": 100}[pool] + ordinal
+    address = {"master": 10, "edge": 30, "etcd": 50, "worker": 100, "x": 150}[pool] + ordinal
     return {
         "name": f"{pool}-{ordinal}",
         "address": f"192.0.2.{address}",
