@@ -26,8 +26,8 @@ def reasons(before: Memory | None, plan: Plan) -> tuple[str, ...]:
         "control plane": then.spec.control_plane != plan.spec.control_plane,
         "PKI": then.spec.pki != plan.spec.pki,
         "members": _members(before.plan) != _members(plan),
-        "masters": bool(membership.taken_out_first(before, plan))
-        or {node.name for node in then.masters} != {node.name for node in plan.masters},
+        "masters": _masters(then) != _masters(plan),
+        "who is taken out": bool(membership.taken_out_first(before, plan)),
         "settings of masters": _values(then) != _values(plan),
         "what this program writes": any(
             name.startswith(_PHASES)
@@ -40,6 +40,10 @@ def reasons(before: Memory | None, plan: Plan) -> tuple[str, ...]:
 
 def _members(plan: Plan) -> list[tuple[str, str, int]]:
     return [(node.name, node.address, node.generation) for node in plan.etcd]
+
+
+def _masters(plan: Plan) -> set[tuple[str, int]]:
+    return {(node.name, node.generation) for node in plan.masters}
 
 
 def _values(plan: Plan) -> dict[str, dict[str, str]]:

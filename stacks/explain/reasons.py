@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stacks.order.difference import LOGIN, PATIENCE, RECREATED, SCRIPT, Difference
+from stacks.order.difference import LEAVING, LOGIN, PATIENCE, RECREATED, SCRIPT, Difference
 from stacks.phases.effects import CONNECTION, INGRESS_CERTIFICATES
 
 _LOGIN = f"{CONNECTION.what}: {CONNECTION.then}"
@@ -10,6 +10,7 @@ _ALL_AGAIN = "converge.generation: every phase runs again, what is right stays"
 _FETCHED = "places to fetch from: the next download is from there, nothing restarts"
 _FOLLOWS = "phase master runs again, nothing else restarts"
 _PATIENT = "runs again with another time limit, nothing restarts"
+_LEAVES = "machines.onRelease: what is done when it leaves is another one, nothing restarts"
 _SHOWN = f"{INGRESS_CERTIFICATES.what}: {INGRESS_CERTIFICATES.then}"
 _PLACED = "keys and certificates are placed again, nothing restarts"
 
@@ -28,6 +29,8 @@ def of_node(one: Difference, told: str) -> str:
         return _SHOWN
     if told == "pki" and one.by - {PATIENCE}:
         return _PLACED
+    if LEAVING in one.by:
+        return _LEAVES
     if one.by == {PATIENCE}:
         return _PATIENT
     follows = told == "master" and SCRIPT not in one.by

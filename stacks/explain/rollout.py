@@ -37,11 +37,13 @@ def asked_again(
 ) -> Iterator[Wave]:
     """Gates that run though nothing changes in their wave: other nodes are in it, or one is absent.
 
-    That before the first wave is told with any other, and with another `rollout`. `changed`: names
-    of workers that are told.
+    That before the first wave is told with any other, and with another `rollout`, which is told
+    where no wave has anything to do. `changed`: names of workers that are told.
     """
     told = {wave.number for wave in _with(plan, changed)}
-    first = {0} if told or settings(before, plan) else set()
+    other = settings(before, plan) if gates and not told else ()
+    yield from other
+    first = {0} if told or other else set()
     left = [str(number) for number in sorted({*gates} - told - first)]
     if not left:
         return
@@ -112,7 +114,7 @@ def _evicted(before: Memory | None, plan: Plan) -> bool:
 
 
 def settings(before: Memory | None, plan: Plan) -> tuple[Wave, ...]:
-    """What an edit of `rollout` alone is."""
+    """What another `rollout` is, where no worker changes."""
     if before is None or before.plan is None or before.plan.spec.rollout == plan.spec.rollout:
         return ()
     return (
@@ -120,7 +122,7 @@ def settings(before: Memory | None, plan: Plan) -> tuple[Wave, ...]:
             title="rollout",
             order="once",
             nodes=(),
-            lines=("how changes reach the workers: it counts from the next change on",),
+            lines=("how changes reach the workers: it counts from their next change on",),
             checked="no node is touched",
             abort="the old or the new rollout",
         ),

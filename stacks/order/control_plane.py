@@ -125,8 +125,8 @@ def looked(scene: Scene, node: Node, told: dict[str, str]) -> Step:
         values=told,
         word=f"incarnation-{node.generation}" if node.generation > 1 else "",
         leaves=True,
-        # What a machine must fulfil before it joins is not asked again.
-        ignores="" if node.name in scene.recreated else "stdin",
+        # What a machine must fulfil before it joins is asked of one that joins, whatever it was.
+        ignores="stdin" if node.name in scene.settled or node in scene.plan.away else "",
     )
 
 

@@ -23,8 +23,9 @@ from stacks.phases import nodes, scripts
 Mark = Literal["+", "~", "-"]
 PARTS: tuple[Part, ...] = get_args(Part)
 # Beside values by their names: another way of login, another time to wait for a reboot, another
-# script, another stamp, and that the machine is recreated.
+# script, another stamp, that the machine is recreated, and what is done when it leaves for good.
 LOGIN, PATIENCE, SCRIPT, STAMP, RECREATED = "login", "patience", "script", "stamp", "recreated"
+LEAVING = "leaving"
 # What is on a machine until something runs it, or in the state alone; and what is told with the
 # cloud that it is of.
 _QUIET = ("attempt", "scripts", "file", "door")
@@ -143,7 +144,7 @@ def _changed(was: _Run, now: _Run, before: Memory) -> Iterable[Difference]:
                 by |= {STAMP} if step.stamp in found else set()
                 by |= {SCRIPT} if step.phase in written else set()
             if step.ignores == "stdin":
-                by &= {LOGIN, STAMP, RECREATED}
+                by &= {LOGIN, STAMP, RECREATED, LEAVING}
             if by:
                 found[step.name] = Difference(step=step, mark="~", by=frozenset(by))
     return found.values()
@@ -210,6 +211,8 @@ class _Run:
             yield "GENERATION", plan.spec.converge.generation if plan.local else 1
             return
         yield "NODE", node.name
+        if step.leaves:
+            yield LEAVING, plan.spec.machines.on_release
         yield LOGIN, (self._way(node.ssh), clouds.way_in(plan.spec))
 
     def _way(self, ssh: Ssh | None) -> Ssh | None:

@@ -31,7 +31,7 @@ TOPOLOGY = frozenset(
     {"roles", "count", "hosts", "hostsFile", "addressOffset", "zones", *_OF_CLOUDS}
 )
 _OWN_SECTIONS = frozenset({"cluster", "machines", "pools", "nodes"})
-_STACKED = (("etcd", "master"), ("etcd", "master"), ("etcd", "master", "worker"))
+STACKED = (("etcd", "master"), ("etcd", "master"), ("etcd", "master", "worker"))
 
 
 @st.composite
@@ -165,7 +165,7 @@ def _pools(dice: Dice, provider: str) -> Pools:
         found.append(("master", ("master", "worker") if dice.chance(20) else ("master",), masters))
         found.append(("etcd", ("etcd",), dice.one_of((3, 1, 2, 4, 5, 6, 7))))
     else:
-        roles = dice.one_of(_STACKED)
+        roles = dice.one_of(STACKED)
         apart = dice.between(0, masters - 1) if dice.chance(20) else 0
         found.append(("master", roles, masters - apart))
         if apart:

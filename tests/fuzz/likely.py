@@ -23,6 +23,14 @@ def applied(dice: Dice, raw: Config) -> None:
         raw["allow"] = edits.allowed(raw)
 
 
+def walked(dice: Dice, raw: Config) -> None:
+    """What happens to machines over the years, and hardly anything else: one to three of it."""
+    for _ in range(dice.between(1, 3)):
+        dice.one_of(_OF_MACHINES)(dice, raw)
+    if dice.chance(60):
+        raw["allow"] = edits.allowed(raw)
+
+
 def network(dice: Dice, raw: Config) -> None:
     """Each pod network as often as another; `accepted` takes most of those that are drawn away."""
     drawn = draws.field(dice, Spec, "network")
@@ -111,7 +119,59 @@ def _firewall(dice: Dice, raw: Config) -> None:
         own["firewall"] = draws.field(dice, machines.MachinesSpec, "firewall")
 
 
+def _size(dice: Dice, raw: Config) -> None:
+    """A machine more or less, at the end of a pool; of given ones any may go."""
+    name = dice.one_of(list(edits.pools(raw)))
+    pool = edits.pools(raw)[name]
+    if dice.chance(50):
+        edits.more(raw, name)
+    elif "hosts" in pool:
+        if edits.hosts(pool):
+            del edits.hosts(pool)[dice.below(len(edits.hosts(pool)))]
+    else:
+        pool["count"] = max(0, int(str(pool["count"])) - 1)
+
+
+def _roles(dice: Dice, raw: Config) -> None:
+    """Workload on masters or not, etcd beside them or not."""
+    pool = dice.one_of(list(edits.pools(raw).values()))
+    pool["roles"] = list(dice.one_of((*clusters.STACKED, ("master",), ("etcd",), ("worker",))))
+
+
+def _place(dice: Dice, raw: Config) -> None:
+    """Another zone of a given machine; another list of them in the lab."""
+    pool = dice.one_of(list(edits.pools(raw).values()))
+    zone = dice.one_of(("a", "b", "c"))
+    if "hosts" in pool and edits.hosts(pool):
+        dice.one_of(edits.hosts(pool))["zone"] = zone
+    elif "machineType" not in pool and "hosts" not in pool:
+        pool["zones"] = ["a", "b", "c"][: dice.between(1, 3)]
+
+
+def _endpoint(dice: Dice, raw: Config) -> None:
+    """How clients outside come to the API, by a name or without one."""
+    own = _own(raw, "cluster")
+    if "endpoint" in own and dice.chance(50):
+        del own["endpoint"]
+    else:
+        own["endpoint"] = dice.one_of(("api.example.com", "other.example.com:443"))
+
+
+def _again(dice: Dice, raw: Config) -> None:
+    """Everything is made so once again."""
+    own = _own(raw, "converge")
+    own["generation"] = int(str(own.get("generation", 1))) + 1
+
+
+def _rollout(dice: Dice, raw: Config) -> None:
+    """How workers take turns, and whether they are drained."""
+    raw["rollout"] = draws.field(dice, Spec, "rollout")
+
+
 _ALL: tuple[Callable[[Dice, Config], None], ...] = (
     *(_section, _section, _one_key, _one_key, _one_key, _rotated, _node, _node, _secret, _value),
     _firewall,
 )  # fmt: skip
+_OF_MACHINES: tuple[Callable[[Dice, Config], None], ...] = (
+    *(_node, _node, _node, _size, _size, _roles, _place, _endpoint, _again, _rollout, _rotated),
+)

@@ -75,3 +75,40 @@ def test_what_happens_on_one_that_answers_again_is_told(stacks: Stacks) -> None:
     back = updated(stacks, engine, edited(HERE, {"converge.generation": 3}))
     assert "~ dev-worker-1-machine" in map(str, back.run.changes)
     assert back.findings() == []
+
+
+BEFORE_AGAIN: dict[str, Edit] = {
+    "decommissioned": {"nodes": {"worker-1": {"state": "decommissioned"}}},
+    "lost": {"nodes": {"worker-1": {"state": "lost"}}},
+}
+
+
+@pytest.mark.parametrize("was", BEFORE_AGAIN)
+def test_a_given_machine_that_comes_back_is_looked_at_as_what_it_becomes(
+    stacks: Stacks, was: str
+) -> None:
+    engine = stacks.new(adopted())
+    updated(stacks, engine, adopted())
+    updated(stacks, engine, adopted(BEFORE_AGAIN[was]))
+    back = updated(stacks, engine, adopted({"nodes": {"worker-1": {"generation": 2}}}))
+    assert back.findings() == []
+    (asked,) = [change for change in back.run.changes if change.name == "prod-worker-1-preflight"]
+    assert asked.after is not None
+    assert "INCARNATION=2" in asked.after.text("stdin").replace("'", "")
+
+
+LEAVE: Edit = {"machines.onRelease": "wipe"}
+
+
+@pytest.mark.parametrize("with_", [{}, OUT], ids=["alone", "and one is decommissioned"])
+def test_that_machines_will_leave_otherwise_is_told_of_each(stacks: Stacks, with_: Edit) -> None:
+    edit_told = told(stacks, Pair("", adopted(), adopted(LEAVE | with_)))
+    assert "~ prod-master-1-preflight" in map(str, edit_told.run.changes)
+    assert edit_told.findings() == []
+
+
+def test_another_rollout_is_told_where_a_master_alone_is_recreated(stacks: Stacks) -> None:
+    edit: Edit = {"rollout.drain": {"when": "never"}, "nodes": {"master-1": {"generation": 2}}}
+    edit_told = told(stacks, Pair("", lab(), lab(edit)))
+    assert "rollout" in [wave.title for wave in edit_told.report.waves]
+    assert edit_told.findings() == []

@@ -101,7 +101,7 @@ class Told:
                 for name in nodes - stay
             },
             adopted=not self.plan.made,
-            anew={n.name for n in self.report.changes.of("rebuilt")},
+            anew=_of_another_incarnation(self.then, self.plan),
             absent=absent,
             back=was_absent - absent,
             born=self.then is None,
@@ -209,6 +209,14 @@ class Told:
         whys = {one.why_none for one in self.report.headline.disruption} - {""}
         for why in whys - done.whys():
             yield Finding("not so", f"none ({why}), where it is one of {sorted(done.whys())}")
+
+
+def _of_another_incarnation(then: Plan | None, plan: Plan) -> set[str]:
+    """Nodes whose name was there, in the cluster or out of use, with a lower generation."""
+    known = {node.name: node.generation for node in (*then.nodes, *then.away)} if then else {}
+    return {
+        node.name for node in plan.nodes if node.generation > known.get(node.name, node.generation)
+    }
 
 
 def _phases(plan: Plan | None) -> dict[str, set[str]]:

@@ -1,6 +1,7 @@
 """Lives of clusters that are drawn: a birth, then edit after edit, each told and done on what the one before it left.
 
-One update makes one pair. A config is never applied only to have something before another one.
+Every other life has edits of any kind; the others walk: machines come and go and change their states. One update
+makes one pair. A config is never applied only to have something before another one.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def life(stacks: Stacks, seed: int, number: int) -> Iterator[Update]:
         known = remembered(engine)
         if known is None:
             return
-        found = _edited(stacks.folder, source, config, known)
+        found = _edited(stacks.folder, source, config, known, walks=bool(number % 2))
         if found is None:
             return
         edited, silent = found
@@ -98,14 +99,19 @@ def _born(folder: Path, source: random.Random) -> Config:
 
 
 def _edited(
-    folder: Path, source: random.Random, config: Config, known: Memory
+    folder: Path, source: random.Random, config: Config, known: Memory, *, walks: bool
 ) -> tuple[Config, frozenset[str]] | None:
-    """An edit that is not refused, and who is silent; None where none was found."""
+    """An edit that is not refused, and who is silent; None where none was found.
+
+    `walks`: of what happens to machines. It meets more than settings do.
+    """
     for _ in range(_TRIES):
         dice = Dice(source.randbytes(clusters.BYTES))
         edited = copy.deepcopy(config)
         if dice.chance(3):
             edits.reorder(edited)
+        elif walks:
+            likely.walked(dice, edited)
         elif dice.chance(60):
             likely.applied(dice, edited)
         else:

@@ -152,7 +152,7 @@ class Places:
     nodes: Collection[str]
     gone: Mapping[str, str]  # by name: the phase that tells of what goes with it
     adopted: bool
-    anew: Collection[str]  # recreated under their name
+    anew: Collection[str]  # recreated under their name, or back as another incarnation
     absent: Collection[str]  # stay, and nothing runs on them: told with the list of nodes
     back: Collection[str]  # were absent
     born: bool  # nothing was there

@@ -110,7 +110,7 @@ def test_packages_of_the_operating_system_are_a_rollout_of_every_node() -> None:
 
 def test_another_rollout_alone_touches_no_node() -> None:
     [wave] = rolled().waves
-    assert wave.lines == ("how changes reach the workers: it counts from the next change on",)
+    assert wave.lines == ("how changes reach the workers: it counts from their next change on",)
     assert rolled().headline.nodes.words.endswith("0 to remove, 8 unchanged")
     assert wave.nodes == ()
 
