@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from stacks.config.fields import BaseUrl, Endpoint, FilePath, NoProxy, Section, Url
+from stacks.config.fields import BaseUrl, Endpoint, FilePath, NoProxy, Section, Url, is_unsaid
 
 # Of every image that the product itself runs, whatever the pod network.
 OWN_REGISTRIES = ("ghcr.io", "registry.k8s.io")
@@ -23,6 +23,12 @@ class RuntimeSpec(Section):
     )
     log_level: Literal["debug", "info", "warn", "error"] | None = Field(
         None, description="what containerd writes to the journal; default: info"
+    )
+    watchdog_s: Annotated[int, Field(ge=30, le=600)] | None = Field(
+        None,
+        exclude_if=is_unsaid,
+        description="seconds after which systemd restarts a containerd that answers nothing; "
+        "containers keep running; default: it is restarted only when it ends",
     )
 
 

@@ -62,7 +62,7 @@ KillMode=process
 Restart=always
 RestartSec=2
 TasksMax=infinity
-{limits}
+{limits}{watchdog}
 [Install]
 WantedBy=multi-user.target
 """
@@ -71,6 +71,16 @@ _LIMITS = """\
 LimitNPROC=infinity
 LimitCORE=infinity
 OOMScoreAdjust=-999
+"""
+
+# containerd tells systemd nothing once it has started, so a loop beside it does while it answers.
+# It is of this start alone: KillMode leaves it there when containerd ends.
+_WATCHDOG = """\
+NotifyAccess=all
+WatchdogSec={seconds}
+ExecStartPost=/bin/sh -c 'while kill -0 $$MAINPID 2>/dev/null; do \
+timeout {third} /usr/local/bin/ctr version >/dev/null 2>&1 && systemd-notify WATCHDOG=1; \
+sleep {third}; done &'
 """
 
 
@@ -116,7 +126,9 @@ def _mirror(url: str) -> str:
 
 def unit(plan: Plan) -> str:
     """/etc/systemd/system/containerd.service."""
-    return _UNIT.format(limits="" if plan.containers else _LIMITS)
+    seconds = plan.spec.runtime.watchdog_s
+    watchdog = "" if seconds is None else _WATCHDOG.format(seconds=seconds, third=seconds // 3)
+    return _UNIT.format(limits="" if plan.containers else _LIMITS, watchdog=watchdog)
 
 
 def proxy(plan: Plan) -> str:

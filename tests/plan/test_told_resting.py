@@ -112,3 +112,11 @@ def test_another_rollout_is_told_where_a_master_alone_is_recreated(stacks: Stack
     edit_told = told(stacks, Pair("", lab(), lab(edit)))
     assert "rollout" in [wave.title for wave in edit_told.report.waves]
     assert edit_told.findings() == []
+
+
+def test_that_the_first_master_is_back_is_told_once(stacks: Stacks) -> None:
+    """The command that founded the cluster is of the first member, whoever that is."""
+    out = lab({"nodes": {"master-1": {"state": "decommissioned"}}})
+    back = told(stacks, Pair("", out, lab()))
+    assert "- dev-master-2-etcd-found" in map(str, back.run.changes)
+    assert back.findings() == []

@@ -211,6 +211,8 @@ class Places:
             made = changed
         elif part in _LEAFS_PLACED and node in self.were:
             made = changed  # a role more: its leafs lie there before all turns
+        if part == "etcd-found" and changed in self.phases[node]:
+            deleted = changed  # it stays a member, and another one is the first from now on
         phase = {"+": made, "-": deleted}.get(change.mark, changed)
         if part.startswith("vip") and change.mark == "-":
             return self._without_vip(part, node), node

@@ -136,3 +136,14 @@ def test_containerd_reads_what_was_meant(tmp_path: Path) -> None:
     assert plugins[RUNTIME]["cni"]["bin_dirs"] == ["/opt/cni/bin"]
     assert plugins[RUNTIME]["restrict_oom_score_adj"] is True
     assert plugins[RUNTIME]["containerd"]["runtimes"]["runc"]["options"]["SystemdCgroup"] is True
+
+
+def test_a_containerd_that_hangs_is_restarted_where_it_is_wanted() -> None:
+    assert "WatchdogSec" not in containerd.unit(lab())
+    watched = containerd.unit(lab(runtime={"watchdogS": 60}))
+    assert (
+        "\nNotifyAccess=all\nWatchdogSec=60\nExecStartPost=/bin/sh -c 'while kill -0 $$MAINPID "
+        in watched
+    )
+    # It has been told of at least once when the time is over, though one answer took its longest.
+    assert watched.count("timeout 20 ") == watched.count("sleep 20;") == 1
