@@ -110,8 +110,9 @@ def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
             out = Action(phase="first", text=_out(roles))
             if "loadbalancer" in roles:
                 out = front_doors.given_up_first(plan.vip if plan.holders else "")
-            gone = (Action(phase="machine", text=release),) * membership.had_machine(before, name)
-            actions = (out, *gone)
+            # Of a given one that was never there the same is kept: it could come back by that name.
+            is_known = membership.had_machine(before, name) or not plan.made
+            actions = (out, *(Action(phase="machine", text=release),) * is_known)
             yield NodeChange(name=name, kind="leaving", roles=roles, actions=actions)
     for name, machine in sorted(before.away.items()):
         if name in stay or name in away:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.plan.settled import Stacks
 from tests.plan.told_pairs import Pair, told, updated
-from tests.unit.configs import GONE, adopted, aws, edited, gcp, lab
+from tests.unit.configs import GONE, adopted, aws, edited, gcp, host, lab
 
 Edit = dict[str, object]
 OUT: Edit = {"nodes": {"worker-1": {"state": "decommissioned"}}}
@@ -120,3 +122,19 @@ def test_that_the_first_master_is_back_is_told_once(stacks: Stacks) -> None:
     back = told(stacks, Pair("", out, lab()))
     assert "- dev-master-2-etcd-found" in map(str, back.run.changes)
     assert back.findings() == []
+
+
+@pytest.mark.parametrize("make", [lab, adopted])
+def test_one_that_is_given_up_on_its_first_day_is_told(
+    stacks: Stacks, make: Callable[[Edit], Edit]
+) -> None:
+    """The line came with the host: nobody was ever there by that name, for all that the stack knows."""
+    edit = (
+        {"pools.worker.count": 3}
+        if make is lab
+        else {"pools.worker.hosts": [host("worker", n) for n in (1, 2, 3)]}
+    )
+    given_up = told(
+        stacks, Pair("", make({}), make(edit | {"nodes": {"worker-3": {"state": "lost"}}}))
+    )
+    assert given_up.findings() == []
