@@ -10,6 +10,8 @@ from stacks.edits.memory import Memory
 from stacks.explain import front_doors
 from stacks.explain.actions import Action, NodeChange
 
+_FORGET = Action(phase="machine", text="forget the machine, no SSH is tried")
+
 
 def new(plan: Plan, node: Node, *, founding: bool) -> NodeChange:
     machine = "adopt the machine" if node.ssh else f"make the machine{_spot(plan, node)}"
@@ -102,17 +104,13 @@ def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
             text = "stop everything of kube-ha; machine and disks stay"
             yield _leaves(plan, name, roles, Action(phase="decommission", text=text))
         elif name in membership.going_first(before, plan):
-            release = (
-                "DELETE the machine and its disks"
-                if plan.made
-                else "forget the machine, no SSH is tried"
-            )
+            release = _release(plan) if plan.made else _FORGET
             out = Action(phase="first", text=_out(roles))
             if "loadbalancer" in roles:
                 out = front_doors.given_up_first(plan.vip if plan.holders else "")
             # Of a given one that was never there the same is kept: it could come back by that name.
             is_known = membership.had_machine(before, name) or not plan.made
-            actions = (out, *(Action(phase="machine", text=release),) * is_known)
+            actions = (out, *(release,) * is_known)
             yield NodeChange(name=name, kind="leaving", roles=roles, actions=actions)
     for name, machine in sorted(before.away.items()):
         if name in stay or name in away:
@@ -122,9 +120,15 @@ def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
                 name=name, kind="leaving", roles=machine.roles, actions=(_release(plan),)
             )
         elif not plan.made:
-            forgotten = Action(phase="machine", text="forget the machine, no SSH is tried")
-            yield NodeChange(name=name, kind="leaving", roles=machine.roles, actions=(forgotten,))
+            yield NodeChange(name=name, kind="leaving", roles=machine.roles, actions=(_FORGET,))
     yield from only_stopped(before, plan)
+
+
+def only_known(plan: Plan) -> Iterator[NodeChange]:
+    """Given machines that are given up from a cluster's first day on."""
+    for node in sorted(plan.away, key=lambda node: node.name):
+        if node.is_given_up and not plan.made:
+            yield NodeChange(name=node.name, kind="leaving", roles=node.roles, actions=(_FORGET,))
 
 
 def only_stopped(before: Memory | None, plan: Plan) -> Iterator[NodeChange]:

@@ -87,6 +87,7 @@ def _nodes(before: Memory | None, plan: Plan, runs: Edit) -> Iterator[NodeChange
     if before is None:
         yield from (arrivals.new(plan, node, founding=True) for node in plan.nodes)
         yield from arrivals.only_stopped(None, plan)
+        yield from arrivals.only_known(plan)
         return
     on_node: dict[str, list[Difference]] = {}
     for one in runs.differences:

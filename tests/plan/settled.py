@@ -68,7 +68,7 @@ def _sums(wanted: Plan) -> dict[str, dict[str, object]]:
     urls = {
         file.upstream
         for sets in _all_versions()
-        for arch in {node.arch for node in wanted.nodes}
+        for arch in {node.arch for node in (*wanted.nodes, *wanted.away)}
         for file in artifacts.files(dataclasses.replace(upstream, versions=sets), arch).values()
     }
     return {

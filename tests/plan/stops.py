@@ -73,7 +73,13 @@ class Stops:
         self.voters = members(listed.was("MEMBERS"))
         self.serving = {one.node for one in self.commands if one.phase == "master" and one.before}
         there = {one.node for one in self.commands if one.phase == "etcd-member" and one.before}
-        absent = {*expand(listed.now("ABSENT"))}
+        absent = {
+            *expand(listed.now("ABSENT"))
+        }  # Nodes alone; a member without one has no command more
+        gone = {
+            one.node for one in self.commands if one.phase == "etcd-member" and one.after is None
+        }
+        absent |= gone & {*members(listed.now("MEMBERS"))}
         self.serving -= absent
         self.down = {*self.voters} - (there - absent)
         self.spare_before = len(there) - (len(self.voters) // 2 + 1)

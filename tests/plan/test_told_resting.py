@@ -138,3 +138,14 @@ def test_one_that_is_given_up_on_its_first_day_is_told(
         stacks, Pair("", make({}), make(edit | {"nodes": {"worker-3": {"state": "lost"}}}))
     )
     assert given_up.findings() == []
+    born = told(stacks, Pair("", None, make(edit | {"nodes": {"worker-3": {"state": "lost"}}})))
+    assert born.findings() == []
+
+
+def test_an_absent_member_counts_as_down_where_another_joins(stacks: Stacks) -> None:
+    apart: Edit = {"pools.etcd": {"roles": ["etcd"], "count": 3}, "pools.master.roles": ["master"]}
+    absent: Edit = {"nodes": {"etcd-1": {"state": "absent"}}}
+    joins = told(stacks, Pair("", lab(apart), lab(apart | absent | {"pools.etcd.count": 4})))
+    assert joins.findings() == []
+    said = [text for who in joins.report.headline.disruption for text in who.notices]
+    assert any("one more failure ends its quorum (3 of 4" in text for text in said)

@@ -34,7 +34,7 @@ def lay(folder: Path) -> None:
 def there(raw: Config) -> Config:
     """The config, which names files that are there in place of those that were drawn."""
     addons = raw.get("addons")
-    if isinstance(addons, dict):
+    if isinstance(addons, dict) and all(isinstance(one, dict) for one in addons.values()):
         for addon in addons.values():
             listed = addon.get("manifests") or []
             addon["manifests"] = [path for path in listed if "none" not in path]
@@ -47,6 +47,8 @@ def there(raw: Config) -> Config:
     if isinstance(sealed, dict):  # an engine opens texts alone
         raw["addonSecrets"] = {
             name: {"secure": said["secure"] if isinstance(said["secure"], str) else MARK}
+            if isinstance(said, dict) and "secure" in said
+            else said  # broken, and refused
             for name, said in sealed.items()
         }
     doors = raw.get("frontDoors")
