@@ -149,3 +149,17 @@ def test_an_absent_member_counts_as_down_where_another_joins(stacks: Stacks) -> 
     assert joins.findings() == []
     said = [text for who in joins.report.headline.disruption for text in who.notices]
     assert any("one more failure ends its quorum (3 of 4" in text for text in said)
+
+
+def test_a_worker_that_is_back_within_the_hour_gets_the_token_once_more(stacks: Stacks) -> None:
+    """The update that made its machine anew had the same one, and deleted it at its end."""
+    anew: Edit = {"nodes": {"worker-1": {"generation": 2}}}
+    engine = stacks.new(lab())
+    updated(stacks, engine, lab())
+    updated(stacks, engine, lab(anew))
+    # How a change reaches nodes is nothing that they become, so the plan's digest stays.
+    told_others: Edit = anew | {"hooks": {"url": "https://hooks.example.com/nodes"}}
+    updated(stacks, engine, lab(told_others), frozenset({"worker-1"}))
+    back = updated(stacks, engine, lab(told_others))
+    assert "~ dev-join-token" in map(str, back.run.changes)
+    assert back.findings() == []
