@@ -10,12 +10,13 @@ from stacks.config.fields import Section
 
 Subject = Literal["kubernetes", "etcd", "front-proxy", "service-account", "encryption", "seed"]
 Step = Literal["trust", "issue", "drop"]
+LAST_GENERATION = 1000  # of a key: more than anybody replaces
 
 
 class RotationSpec(Section):
     """Where one kind of key stands: which generation of it is the newest, and what it does yet."""
 
-    generation: Annotated[int, Field(ge=1, le=1000)] = Field(
+    generation: Annotated[int, Field(ge=1, le=LAST_GENERATION)] = Field(
         1, description="the newest one of its kind; 1 is what the cluster is born with"
     )
     step: Step = Field(
@@ -54,7 +55,7 @@ class PkiSpec(Section):
         2160,
         description="an update that runs within this time before the end renews the certificate",
     )
-    admin_generation: Annotated[int, Field(ge=1, le=1000)] | None = Field(
+    admin_generation: Annotated[int, Field(ge=1, le=LAST_GENERATION)] | None = Field(
         None,
         description="the output kubeconfig is in a group of this number, the only one that may do "
         "everything; raise it and every kubeconfig of before may do nothing. It only rises. "

@@ -6,7 +6,7 @@ from stacks.checks.refusals import Refusal
 from stacks.cluster import rotation
 from stacks.cluster.plan import Plan
 from stacks.cluster.rotation import PATHS
-from stacks.config.pki import RotationSpec, Step, Subject
+from stacks.config.pki import LAST_GENERATION, RotationSpec, Step, Subject
 from stacks.edits.memory import Memory
 
 _STEPS: tuple[Step, ...] = ("trust", "issue", "drop")
@@ -38,8 +38,10 @@ def _of_administrators(before: Memory, plan: Plan) -> list[Refusal]:
         return []
     text = (
         f"cannot go from {was} to {now or 'none'}: kubeconfigs of before would do everything "
-        f"again; set {was}, or {was + 1} to shut out the present one too"
+        f"again; set {was}"
     )
+    if was < LAST_GENERATION:
+        text += f", or {was + 1} to shut out the present one too"
     return [Refusal("rotation", "administrators", "pki.adminGeneration", text)]
 
 
@@ -70,6 +72,9 @@ def _place(rotation: RotationSpec) -> int:
 
 
 def _next(rotation: RotationSpec) -> RotationSpec:
+    """The step behind it; of the last one there is, itself."""
+    if rotation == RotationSpec(generation=LAST_GENERATION, step=_STEPS[-1]):
+        return rotation
     place = _place(rotation) + 1
     number, step = divmod(place, len(_STEPS))
     return RotationSpec(generation=number, step=_STEPS[step])

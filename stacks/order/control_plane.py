@@ -18,11 +18,11 @@ from stacks.phases.master import of_master
 
 def leafs(scene: Scene) -> Iterator[Step]:
     """Before others change, on all that exist: what reads them does so while it runs."""
-    parts = (scripts.script_sum("gate"), gate.plan_digest(scene.plan))
     # Who is silent, and is back within the hour, needs the token of that hour once more: the list
     # of nodes has deleted it meanwhile.
     silent = sorted(node.name for node in scene.plan.nodes if node.is_silent)
-    parts += (f"without {' '.join(silent)}",) if silent else ()
+    without = (f"without {' '.join(silent)}",) if silent else ()
+    parts = (scripts.script_sum("gate"), gate.plan_digest(scene.plan), *without)
     # Reverting a change that was interrupted must take out whoever has joined by it, and prove the
     # cluster again: it has to be stored before anybody joins or leaves.
     yield attempt(scene.own("acceptance"), "nodes", parts, parent=scene.own("acceptance"))

@@ -15,6 +15,7 @@ import resource
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -35,7 +36,8 @@ _SAID_S = 60
 class Found:
     kind: str
     text: str
-    pair: Pair
+    pair: Pair | None  # None: the life broke while an edit of it was drawn
+    life: int
 
 
 @dataclass(slots=True)
@@ -117,10 +119,16 @@ def _stacks() -> Stacks:
 def _one(work: tuple[int, int]) -> Seen:
     seed, number = work
     seen, began = Seen(lives=1), time.process_time()
-    for update in life(_stacks(), seed, number):
-        seen.pairs += 1
-        seen.of.update(_in(update))
-        seen.found += [Found(one.kind, one.text, update.pair) for one in update.findings()]
+    try:
+        for update in life(_stacks(), seed, number):
+            seen.pairs += 1
+            seen.of.update(_in(update))
+            seen.found += [
+                Found(one.kind, one.text, update.pair, number) for one in update.findings()
+            ]
+    except Exception as error:  # an edit that breaks the checks is a finding, and ends its life
+        text = "".join(traceback.format_exception(error)[-3:])
+        seen.found.append(Found(f"drawing: {type(error).__name__}", text, None, number))
     seen.processor_s = time.process_time() - began
     return seen
 
@@ -144,8 +152,10 @@ def _in(update: Update) -> Iterator[str]:
 
 
 def _show(found: Found, *, is_first: bool) -> None:
-    _say(f"FALSE {found.kind} ({found.pair.name}): {found.text}")
-    if not is_first:
+    _say(
+        f"FALSE {found.kind} ({found.pair.name if found.pair else f'life {found.life}'}): {found.text}"
+    )
+    if not is_first or found.pair is None:
         return
     small = shrunk(_stacks(), found.pair, found.kind)
     if small is None:

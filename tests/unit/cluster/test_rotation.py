@@ -84,6 +84,7 @@ def test_no_step_can_be_skipped(path: str) -> None:
 
 SKIPPED = [
     ((1, "drop"), (2, "issue"), "cannot go from {generation: 1, step: drop} to {generation: 2, step: issue}: {generation: 1, step: drop} is the last step that every node has made: nodes that do not know the new one would refuse what it made; set {generation: 2, step: trust}"),
+    ((1000, "drop"), (1, "drop"), "cannot go from {generation: 1000, step: drop} to {generation: 1, step: drop}: generation 999 was dropped, its key is gone for good; set {generation: 1000, step: drop}"),
     ((1, "drop"), (2, "drop"), "cannot go from {generation: 1, step: drop} to {generation: 2, step: drop}: {generation: 1, step: drop} is the last step that every node has made: what the old one made is still in use; set {generation: 2, step: trust}"),
     ((2, "trust"), (2, "drop"), "cannot go from {generation: 2, step: trust} to {generation: 2, step: drop}: {generation: 2, step: trust} is the last step that every node has made: what the old one made is still in use; set {generation: 2, step: issue}"),
     ((2, "issue"), (3, "trust"), "cannot go from {generation: 2, step: issue} to {generation: 3, step: trust}: {generation: 2, step: issue} is the last step that every node has made: the generation before is not in use on every node; set {generation: 2, step: drop}"),

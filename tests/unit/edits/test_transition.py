@@ -109,6 +109,9 @@ REFUSED = [
     ({"pki.adminGeneration": 2}, {"pki.adminGeneration": 1}, [
         ("pki.adminGeneration", "cannot go from 2 to 1: kubeconfigs of before would do everything again; set 2, or 3 to shut out the present one too"),
     ]),
+    ({"pki.adminGeneration": 1000}, {"pki.adminGeneration": 1}, [
+        ("pki.adminGeneration", "cannot go from 1000 to 1: kubeconfigs of before would do everything again; set 1000"),
+    ]),
     ({"pki.adminGeneration": 2}, {}, [
         ("pki.adminGeneration", "cannot go from 2 to none: kubeconfigs of before would do everything again; set 2, or 3 to shut out the present one too"),
     ]),
