@@ -73,13 +73,10 @@ class Stops:
         self.voters = members(listed.was("MEMBERS"))
         self.serving = {one.node for one in self.commands if one.phase == "master" and one.before}
         there = {one.node for one in self.commands if one.phase == "etcd-member" and one.before}
-        absent = {
-            *expand(listed.now("ABSENT"))
-        }  # Nodes alone; a member without one has no command more
-        gone = {
-            one.node for one in self.commands if one.phase == "etcd-member" and one.after is None
-        }
-        absent |= gone & {*members(listed.now("MEMBERS"))}
+        # Of Nodes; a member that is none has no command any more, and is wanted all the same.
+        absent = {*expand(listed.now("ABSENT"))}
+        told = {one.node for one in self.commands if one.phase == "etcd-member" and one.after}
+        absent |= (there - told) & {*members(listed.now("MEMBERS"))}
         self.serving -= absent
         self.down = {*self.voters} - (there - absent)
         self.spare_before = len(there) - (len(self.voters) // 2 + 1)
@@ -128,6 +125,7 @@ class Stops:
             self._stops_etcd(command.node)
 
     def _member(self, command: Command) -> None:
+        self.down.discard(command.node)  # it was absent, and runs again
         if command.node not in self.voters:
             self.voters.append(command.node)
             self._moved(command.node, joins=True)

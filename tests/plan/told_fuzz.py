@@ -1,7 +1,8 @@
 """Draws pairs of configs and compares what is told with what is done: `python -m tests.plan.told_fuzz --pairs 10000`.
 
 The pairs of a life come from its number and the seed alone, so a run is taken up again by its seed and the next life.
-Each kind of finding is printed once with its pair made small, and every other time with its name.
+Each kind of finding is printed once more at the end, with its pair made small. The program runs for that in this
+process, whose threads a process that is forked later would not have.
 """
 
 from __future__ import annotations
@@ -72,20 +73,22 @@ def main() -> int:
     _say(
         f"seed {given.seed}, lives {numbers.start} to {numbers.stop - 1}, {given.at_once} at a time"
     )
-    all_, said, kinds = Seen(), time.monotonic(), Counter[str]()
+    all_, said, first = Seen(), time.monotonic(), dict[str, Found]()
     for seen in _lived(given.seed, numbers, given.at_once):
         all_.add(seen)
         for found in seen.found:
-            _show(found, is_first=not kinds[found.kind])
-            kinds[found.kind] += 1
+            _show(found)
+            first.setdefault(found.kind, found)
         if time.monotonic() - said > _SAID_S:
             said = time.monotonic()
             _say(_progress(all_, given.first))
     _say(_progress(all_, given.first))
     _say(f"pairs with: {', '.join(f'{name} {count}' for name, count in sorted(all_.of.items()))}")
-    for kind, count in kinds.most_common():
+    for kind, count in Counter(found.kind for found in all_.found).most_common():
         _say(f"{count} x {kind}")
-    return 1 if kinds else 0
+    for found in first.values():
+        _show_small(found)
+    return 1 if first else 0
 
 
 def _lived(seed: int, numbers: range, at_once: int) -> Iterator[Seen]:
@@ -151,21 +154,23 @@ def _in(update: Update) -> Iterator[str]:
         yield "nothing to do"
 
 
-def _show(found: Found, *, is_first: bool) -> None:
-    _say(
-        f"FALSE {found.kind} ({found.pair.name if found.pair else f'life {found.life}'}): {found.text}"
-    )
-    if not is_first or found.pair is None:
+def _show(found: Found) -> None:
+    where = found.pair.name if found.pair else f"life {found.life}"
+    _say(f"FALSE {found.kind} ({where}): {found.text}")
+
+
+def _show_small(found: Found) -> None:
+    """The pair, as small as it can be while it is told falsely."""
+    if found.pair is None:
         return
     small = shrunk(_stacks(), found.pair, found.kind)
-    if small is None:
-        _say("  only behind the updates before it; the pair is")
-    for name, config in (
-        ("before", (small or found.pair).before),
-        ("after", (small or found.pair).after),
-    ):
-        _say(f"  {name} {json.dumps(config)}")
-    _say(f"  silent {sorted((small or found.pair).silent)}")
+    _say(
+        f"{found.kind}: {found.pair.name}, {'made small' if small else 'only behind the updates before it'}"
+    )
+    pair = small or found.pair
+    _say(f"  before {json.dumps(pair.before)}")
+    _say(f"  after {json.dumps(pair.after)}")
+    _say(f"  silent {sorted(pair.silent)}")
 
 
 def _progress(seen: Seen, first: int) -> str:
