@@ -27,7 +27,9 @@ def reasons(before: Memory | None, plan: Plan) -> tuple[str, ...]:
         "PKI": then.spec.pki != plan.spec.pki,
         "members": _members(before.plan) != _members(plan),
         "masters": _masters(then) != _masters(plan),
-        "lost or recreated nodes": bool(membership.taken_out_first(before, plan)),
+        "lost or recreated nodes": any(
+            node.name in before.machines for node in membership.taken_out_first(before, plan)
+        ),
         "settings of masters": _values(then) != _values(plan),
         "what this program writes": any(
             name.startswith(_PHASES)

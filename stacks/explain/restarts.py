@@ -76,9 +76,9 @@ class Restarts:
         phase = one.step.phase
         if phase == "retire":
             known.without(membership.going_first(self.before, self.plan))
-        elif phase == "etcd-member" and node not in known.voters:
+        elif phase == "etcd-member" and node not in known.voters - known.down:
             known.voters.add(node)
-            known.down.discard(node)
+            known.down.discard(node)  # new, or back from where it was
         elif phase == "master" and node not in known.serving:
             known.serving.add(node)
         else:
@@ -117,7 +117,7 @@ class Restarts:
             yield f"the API does not answer while its only API server restarts ({alone[0].node})"
 
     def no_quorum(self) -> Iterator[str]:
-        """One member, or two: then the other one has no quorum."""
+        """One member, two, or more of which some are down: then the others have no quorum."""
         what = "the API can neither read nor write while"
         lost = [
             one for one in self.stops if one.program == "etcd" and one.left < quorum.quorum(one.of)
@@ -125,8 +125,13 @@ class Restarts:
         names = ", ".join(dict.fromkeys(one.node for one in lost))
         if lost and lost[0].of == 1:
             yield f"{what} etcd's only member restarts ({names})"
-        elif lost:
+        elif lost and lost[0].of == 2:
             yield f"{what} one of etcd's two members restarts ({names}): the other has no quorum"
+        elif lost:
+            yield (
+                f"{what} a member of etcd restarts ({names}): too few of the others are up for a "
+                "quorum"
+            )
 
     def no_tolerance(self) -> Iterator[str]:
         """While members change, the failure of one more ends the quorum."""

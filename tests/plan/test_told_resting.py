@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.plan.settled import Stacks
+from tests.plan.told import counted
 from tests.plan.told_pairs import Pair, told, updated
 from tests.unit.configs import GONE, adopted, aws, edited, gcp, host, lab
 
@@ -163,3 +164,37 @@ def test_a_worker_that_is_back_within_the_hour_gets_the_token_once_more(stacks: 
     back = updated(stacks, engine, lab(told_others))
     assert "~ dev-join-token" in map(str, back.run.changes)
     assert back.findings() == []
+
+
+def test_restarts_beside_a_member_that_is_not_back_yet_have_no_quorum(stacks: Stacks) -> None:
+    """Of four members one is back in its turn: only the restarts before it lack a quorum."""
+    four: Edit = {"pools.master.count": 4}
+    absent: Edit = {"nodes": {"master-3": {"state": "absent"}}}
+    engine = stacks.new(lab(four))
+    updated(stacks, engine, lab(four))
+    updated(stacks, engine, lab(four | absent))
+    back = updated(stacks, engine, lab(four | {"etcd.quotaBackendGib": 5}))
+    said = [text for who in back.report.headline.disruption for text in who.notices]
+    assert any(
+        "a member of etcd restarts (master-1, master-2): too few of the others" in text
+        for text in said
+    ), said
+    assert back.findings() == []
+
+
+def test_numbers_of_gates_are_read_as_they_are_spoken() -> None:
+    assert [*counted("0 to 4 and 7")] == [0, 1, 2, 3, 4, 7]
+    assert [*counted("3, 5 and 6")] == [3, 5, 6]
+
+
+def test_one_that_never_was_there_is_no_reason_to_save_etcd(stacks: Stacks) -> None:
+    """Nothing is taken out with it, and a snapshot of the same plan is there from the edit before."""
+    anew: Edit = {"nodes": {"worker-1": {"generation": 2}}}
+    engine = stacks.new(lab())
+    updated(stacks, engine, lab())
+    updated(stacks, engine, lab(anew))
+    lost: Edit = {
+        "pools.worker.count": 3,
+        "nodes": {"worker-1": {"generation": 2}, "worker-3": {"state": "lost"}},
+    }
+    assert updated(stacks, engine, lab(lost)).findings() == []

@@ -40,7 +40,7 @@ _LINES: Mapping[str, str | None] = {
 # Phases that one command on a master does for all nodes.
 _FOR_ALL = frozenset({"nodes", "first", "vip-holders"})
 _WAVE = re.compile(r"workers, wave (\d+) of")
-_AGAIN = re.compile(r"gates? ([\d, and]+) of \d+ asks? again")
+_AGAIN = re.compile(r"gates? ([\d, andto]+) of \d+ asks? again")
 # Lines that say how, beside those that say what.
 _COUNTED = re.compile(r"(.+?): (\d+) resources? (?:is|are) (made|changed|deleted) \(.*\)")
 _BESIDE = frozenset({"waves"})
@@ -141,7 +141,7 @@ class Told:
         told |= {one.number for one in waves if recreated & {*one.nodes}}
         again = (line for wave in self.report.waves for line in wave.lines)
         for found in map(_AGAIN.match, again):
-            told |= {int(number) for number in re.findall(r"\d+", found[1])} if found else set()
+            told |= {*counted(found[1])} if found else set()
         settings = any(wave.title == "rollout" for wave in self.report.waves)
         anew = {
             int(change.name.rpartition("-")[2])
@@ -211,6 +211,12 @@ class Told:
             yield Finding("not so", f"none ({why}), where it is one of {sorted(done.whys())}")
 
 
+def counted(spoken: str) -> Iterator[int]:
+    """The numbers of `0 to 4 and 7`."""
+    for first, last in re.findall(r"(\d+)(?: to (\d+))?", spoken):
+        yield from range(int(first), int(last or first) + 1)
+
+
 def _of_another_incarnation(then: Plan | None, plan: Plan) -> set[str]:
     """Nodes whose name was there, in the cluster or out of use, with a lower generation."""
     known = {node.name: node.generation for node in (*then.nodes, *then.away)} if then else {}
@@ -241,4 +247,4 @@ def _of_lines(wave: Wave) -> Iterator[Place]:
             yield "addon", line.split(" ")[0]
 
 
-__all__ = ["Finding", "Told", "UnknownResourceError"]
+__all__ = ["Finding", "Told", "UnknownResourceError", "counted"]
