@@ -15,10 +15,23 @@ def kept(before: Memory | None, plan: Plan) -> Plan:
     if before is None or before.plan is None:
         return plan
     then = {one.name: one for one in before.plan.fenced}
-    now = {one.name: one for one in plan.fenced}
+    now = {one.name: _as_it_was(one, before) for one in plan.fenced}
     known = then | {name: _merged(then.get(name), one, before.plan) for name, one in now.items()}
     fenced = tuple(known[name] for name in sorted(known) if _matters(known[name], plan))
     return dataclasses.replace(plan, fenced=fenced)
+
+
+def _as_it_was(now: Fenced, before: Memory) -> Fenced:
+    """Of the incarnation that was there, also where the line that gives it up names no generation.
+
+    Else the next one would be of the same number, and the machine that was given up would be it.
+    """
+    old = before.machines.get(now.name) or before.away.get(now.name)
+    return (
+        now
+        if old is None
+        else dataclasses.replace(now, generation=max(now.generation, old.generation))
+    )
 
 
 def _merged(then: Fenced | None, now: Fenced, before: Plan) -> Fenced:

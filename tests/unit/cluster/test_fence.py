@@ -102,6 +102,28 @@ def test_after_a_raised_generation_only_the_new_incarnation_counts() -> None:
     assert stack.replaced == [("worker-1", 3)]
 
 
+@pytest.mark.parametrize("state", ["lost", "compromised"])
+@pytest.mark.parametrize("between", [{}, {"state": "decommissioned", "generation": 2}])
+def test_it_is_the_incarnation_that_was_there_whatever_the_line_says(
+    state: str, between: dict[str, object]
+) -> None:
+    """The state takes the place of `generation: 2` in its line; the machine was that all the same."""
+    stack = Stack()
+    stack.up(worker_1(generation=2))
+    if between:
+        stack.up(worker_1(**between))
+    stack.up(worker_1(state=state))
+    assert [(one.name, one.generation) for one in stack.plan.fenced] == [("worker-1", 2)]
+    stack.up(worker_1(state="removed"))
+    ((path, _),) = stack.refused(worker_1(generation=2))
+    assert path == (
+        "nodes.worker-1.state" if state == "compromised" else "nodes.worker-1.generation"
+    )
+    if state == "lost":
+        stack.up(worker_1(generation=3))
+        assert stack.replaced == [("worker-1", 3)]
+
+
 def test_of_a_master_the_words_promise_less() -> None:
     """It has the CA's key, and makes itself whatever certificate it likes."""
     stack = Stack()
