@@ -91,6 +91,7 @@ def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
     """Nodes that leave, and machines that were unavailable and are now forgotten or given back."""
     stay = {node.name for node in plan.nodes}
     away = {node.name: node for node in plan.away}
+    absent = {node.name for node in before.plan.absent} if before.plan else set()
     known: dict[str, tuple[str, ...]] = {
         name: node.roles for name, node in away.items() if node.is_given_up
     }
@@ -109,8 +110,9 @@ def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
             if "loadbalancer" in roles:
                 out = front_doors.given_up_first(plan.vip if plan.holders else "")
             # Of a given one that was never there the same is kept: it could come back by that name.
-            is_known = membership.had_machine(before, name) or not plan.made
-            actions = (out, *(release,) * is_known)
+            # Of one that was absent nothing else is there that could be forgotten.
+            goes = membership.had_machine(before, name) if plan.made else name not in absent
+            actions = (out, *(release,) * goes)
             yield NodeChange(name=name, kind="leaving", roles=roles, actions=actions)
     for name, machine in sorted(before.away.items()):
         if name in stay or name in away:

@@ -198,3 +198,11 @@ def test_one_that_never_was_there_is_no_reason_to_save_etcd(stacks: Stacks) -> N
         "nodes": {"worker-1": {"generation": 2}, "worker-3": {"state": "lost"}},
     }
     assert updated(stacks, engine, lab(lost)).findings() == []
+
+
+def test_of_a_given_machine_that_was_absent_nothing_is_forgotten(stacks: Stacks) -> None:
+    engine = stacks.new(adopted())
+    for edit in ({}, {"nodes": {"worker-1": {"state": "absent"}}}):
+        updated(stacks, engine, adopted(edit))
+    lost = updated(stacks, engine, adopted({"nodes": {"worker-1": {"state": "lost"}}}))
+    assert lost.findings() == []
