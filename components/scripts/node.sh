@@ -162,7 +162,7 @@ announce_update() {
   if [[ -n $kubelet$containerd ]]; then
     begin_update "${kubelet:+kubelet $kubelet}${kubelet:+${containerd:+, }}${containerd:+containerd $containerd}" \
       intrusive
-  else
+  elif [[ ! -f $WHOLE ]]; then
     begin_update "configuration $APPLIED"
   fi
 }
@@ -324,6 +324,7 @@ main() {
     stand_by_again
   else
     refuse_older_minor
+    know_whole
     kernel
     local_api
     begin "$APPLIED" # by a door that may have been fixed only now
@@ -340,6 +341,7 @@ main() {
     drop_addon_folders
     kubelet
     if [[ $ROLES == *master* ]]; then bring_back; fi # with the containerd and kubelet of now
+    put 644 "$WHOLE" <<<"$APPLIED"
   fi
   gone_on
   finish

@@ -10,6 +10,13 @@
 NODE_JSON=$STATE/node.json
 USUAL_DRAIN="auto 300 -" # of a Node that says nothing
 
+# What was applied whole before, and only runs again (by another way of login, say), is not an update. The mark goes before
+# anything else is begun: a change that was cut off and is taken back changes things again.
+WHOLE=$STATE/node.whole
+know_whole() {
+  if [[ -f $WHOLE && $(<"$WHOLE") != "$APPLIED" ]]; then rm -f "$WHOLE"; fi
+}
+
 # begin_update WHAT [intrusive]: WHAT is said on the Node. To be called before the first thing that is intrusive.
 begin_update() {
   local end when timeout begun

@@ -11,15 +11,18 @@ from stacks.config.rollout import DrainSpec
 from stacks.edits import membership
 from stacks.edits.memory import Memory
 from stacks.explain.changes import Changes
+from stacks.order.difference import LOGIN, PATIENCE, STAMP
 from stacks.releases import versions
 
+# What runs the node phase again though the node has applied all of it (update.sh, know_whole).
+_NOTHING_NEW = {LOGIN, PATIENCE, STAMP}
 USUAL = DrainSpec()  # of a Node on which nothing else is said
 
 
 def notices(before: Memory, plan: Plan, found: Changes) -> Iterator[str]:
     """What pods notice of nodes that are updated, leave, or are replaced."""
     limits: dict[int, list[str]] = {}
-    for name, limit in _updated(before, plan, found):
+    for name, limit in updated(before, plan, found):
         limits.setdefault(limit, []).append(name)
     for limit, drained in sorted(limits.items()):
         yield (
@@ -62,7 +65,7 @@ def _leave(names: list[str]) -> str:
     return "leaves" if len(names) == 1 else "leave"
 
 
-def _updated(before: Memory, plan: Plan, found: Changes) -> Iterator[tuple[str, int]]:
+def updated(before: Memory, plan: Plan, found: Changes) -> Iterator[tuple[str, int]]:
     """Nodes that are drained for an update, as update.sh decides on each of them; within how long.
 
     Gate 0 of the waves tells workers what rollout.drain says; masters it tells nothing.
@@ -79,6 +82,8 @@ def _updated(before: Memory, plan: Plan, found: Changes) -> Iterator[tuple[str, 
     for one in found.edit.differences:
         node = one.step.node
         if one.step.phase != "node" or one.mark != "~" or node is None or node.name in kept:
+            continue
+        if not one.by - _NOTHING_NEW and not packages:
             continue
         if node.is_master and of_master:
             yield node.name, USUAL.timeout_s

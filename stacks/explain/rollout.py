@@ -10,15 +10,16 @@ from stacks.cluster.plan import Plan
 from stacks.edits.memory import Memory
 from stacks.explain.actions import NodeChange, Wave
 from stacks.explain.checks import WAVE
-from stacks.releases import versions
 
 
-def waves(before: Memory | None, plan: Plan, changed: Sequence[NodeChange]) -> Iterator[Wave]:
-    """The waves that have something to do; each keeps its number."""
+def waves(plan: Plan, changed: Sequence[NodeChange], drained: Collection[str]) -> Iterator[Wave]:
+    """The waves that have something to do; each keeps its number. `drained`: workers whose pods are
+    evicted for it.
+    """
     known = {node.name: node for node in changed}
     found, told = rollout.node_waves(plan), _with(plan, known)
-    evicted = _evicted(before, plan)
     for wave in told:
+        evicted = not {*drained}.isdisjoint(wave.nodes)
         is_first, is_last = wave is told[0], wave is told[-1]
         yield Wave(
             title=f"workers, wave {wave.number} of {len(found)} ({wave.group})",
@@ -98,19 +99,6 @@ def _abort(workers: int, *, evicted: bool, is_last: bool) -> str:
     cordoned = ", one in progress perhaps cordoned" if workers > 1 else ", and perhaps cordoned"
     later = "" if is_last else ", and later waves are untouched"
     return f"{many}{cordoned if evicted else ''}; the next update resumes{later}"
-
-
-def _evicted(before: Memory | None, plan: Plan) -> bool:
-    """Whether workers that change in this edit give up their pods first, as update.sh decides."""
-    drain = plan.spec.rollout.drain
-    if drain.when != "auto" or before is None or before.plan is None:
-        return drain.when == "always"
-    then, now = before.plan.versions, plan.versions
-    if plan.spec.os.packages and plan.spec.os.packages != before.plan.spec.os.packages:
-        return True
-    return versions.minor(then.kubernetes) != versions.minor(now.kubernetes) or (
-        versions.minor(then.containerd) != versions.minor(now.containerd)
-    )
 
 
 def settings(before: Memory | None, plan: Plan) -> tuple[Wave, ...]:

@@ -15,7 +15,7 @@ from stacks.cluster.plan import Plan
 from stacks.edits import api_record as edit_api_record
 from stacks.edits import membership, snapshots
 from stacks.edits.memory import Memory
-from stacks.explain import checks, cloud, front_doors, interrupted, keys, places, rollout
+from stacks.explain import checks, cloud, evictions, front_doors, interrupted, keys, places, rollout
 from stacks.explain.actions import NodeChange, Wave, only
 from stacks.explain.changes import Changes
 from stacks.explain.doing import Doing
@@ -86,13 +86,20 @@ class _Telling:
                 out.setdefault(one.step.part, []).append(one)
         return out
 
+    @property
+    def _drained(self) -> set[str]:
+        """Nodes whose pods are evicted for what changes on them."""
+        if self.before is None:
+            return set()
+        return {name for name, _ in evictions.updated(self.before, self.plan, self.found)}
+
     def _of(self, part: Part) -> Iterable[Wave]:
         if part == "workers":
             nodes = self._nodes(part, in_turn=False)
             # One that is recreated is told with new machines, and announces something else.
             told = {node.name for node in (*nodes, *self.found.of("rebuilt"))}
             return (
-                *rollout.waves(self.before, self.plan, nodes),
+                *rollout.waves(self.plan, nodes, self._drained),
                 *rollout.asked_again(self.before, self.plan, told, self._gates()),
             )
         about = ABOUT[part]

@@ -130,7 +130,9 @@ class Pods:
             minor = _other_minor(one, "kubelet") or (
                 "master" not in roles and _other_minor(one, "containerd")
             )
-            is_drained = when == "always" or (when == "auto" and (packages or minor))
+            # node.sh, announce_update: what was applied whole before, and only runs again, is not an update.
+            is_new = packages or minor or "APPLIED" in one.changed
+            is_drained = (when == "always" and is_new) or (when == "auto" and (packages or minor))
             if is_drained and not self._is_held(one):
                 yield one.node, limit
 

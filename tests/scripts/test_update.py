@@ -258,3 +258,18 @@ def test_another_minor_version_is_an_intrusive_update(
     kind = "" if said.startswith("configuration") else "intrusive"
     assert shell.run(code, phase="node", values=values) == f"{said}|{kind}\n"
     assert shell.run(code, phase="node", values={**values, "ROLES": "master"}) == ""
+    (shell.state / "node.whole").write_text("aaaa\n")
+    again = shell.run(code, phase="node", values=values)
+    assert again == (f"{said}|{kind}\n" if kind else "")
+
+
+def test_what_was_applied_whole_and_runs_again_is_no_update(shell: Shell) -> None:
+    """And what is begun in between takes the mark away before it changes anything."""
+    whole = shell.state / "node.whole"
+    said = "echo known=$([[ -f $WHOLE ]] && echo 1)"
+    assert "known=1" not in run(shell, f"APPLIED=a; know_whole; {said}")
+    run(shell, 'APPLIED=a; put 644 "$WHOLE" <<<a')
+    assert "known=1" in run(shell, f"APPLIED=a; know_whole; {said}")
+    assert "known=1" not in run(shell, f"APPLIED=b; know_whole; {said}")
+    assert "known=1" not in run(shell, f"APPLIED=a; know_whole; {said}")
+    assert not whole.exists()

@@ -61,7 +61,7 @@ def test_a_rollout_is_told_wave_by_wave_with_all_that_ends_it() -> None:
             "waves begin only Mon-Fri 09:00-17:00 UTC",
         ),
         (evicted,),
-        ("not in this update: rollout.holdAfter is 2", evicted),
+        ("not in this update: rollout.holdAfter is 2",),
     ]
     one = "every node of it is Ready and has announced what it applied, but for 2 that may fail"
     assert [wave.checked for wave in waves] == [
