@@ -10,8 +10,8 @@
 NODE_JSON=$STATE/node.json
 USUAL_DRAIN="auto 300 -" # of a Node that says nothing
 
-# What was applied whole before, and only runs again (by another way of login, say), is not an update. The mark goes before
-# anything else is begun: a change that was cut off and is taken back changes things again.
+# What was applied whole before, and only runs again (by another way of login, say), is not an update. The mark goes
+# before anything else is begun: a change that was cut off and is taken back changes things again.
 WHOLE=$STATE/node.whole
 know_whole() {
   if [[ -f $WHOLE && $(<"$WHOLE") != "$APPLIED" ]]; then rm -f "$WHOLE"; fi
