@@ -27,6 +27,7 @@ def refusals_of(before: Memory, plan: Plan) -> list[Refusal]:
         *_too_early(then, plan),
         *_balancer_replaced(then, plan),
         *_elsewhere(then, plan),
+        *_members(then, plan),
         *_disks(then, plan),
         *_spot(then, plan),
     ]
@@ -47,6 +48,26 @@ def _too_early(then: Plan, plan: Plan) -> Iterator[Refusal]:
                 "manager would find no machine for the Nodes that are there, and may delete those "
                 "that are not Ready; run up without it, then add it",
             )
+
+
+def _members(then: Plan, plan: Plan) -> Iterator[Refusal]:
+    """Who gets or loses the role etcd under its name.
+
+    Groups of the firewall change before members do, so that peers would be cut off; and a disk is
+    mounted by a machine's first boot alone.
+    """
+    known, other = {node.name: node for node in then.nodes}, dict[str, list[str]]()
+    for node in plan.nodes:
+        old = known.get(node.name)
+        if old is not None and old.is_etcd != node.is_etcd:
+            other.setdefault(node.pool, []).append(node.name)
+    for pool, names in other.items():
+        text = (
+            f"etcd cannot come to {listed(names)}, or leave, in a cloud: its disk and its firewall "
+            "groups are the machine's from the first boot on; set them back, and make another pool "
+            "with the roles that you want; take the old one out once that has joined"
+        )
+        yield Refusal("roles", pool, f"pools.{pool}.roles", text)
 
 
 def _disks(then: Plan, plan: Plan) -> Iterator[Refusal]:
