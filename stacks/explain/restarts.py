@@ -24,25 +24,53 @@ class Stop:
     of: int  # API servers that serve just before, or voters
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A member of etcd that has joined or left; behind it so many of the voters are up."""
+
+    member: str
+    joins: bool
+    up: int
+    voters: int
+
+
 @dataclass(slots=True)
 class _ControlPlane:
     """Who serves and who votes, step by step."""
 
     serving: set[str]
-    voters: set[str]
+    voters: list[str]
     down: set[str]  # do not answer, whatever else is so
     stops: list[Stop] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
 
     def without(self, names: Collection[str]) -> None:
         self.serving -= {*names}
-        self.voters -= {*names}
+        self.down |= {*names}  # whoever is taken out first is dead, or about to be
+        self.leave(names)
+
+    def leave(self, names: Collection[str]) -> None:
+        for name in [one for one in self.voters if one in names]:
+            self.voters.remove(name)
+            self._moved(name, joins=False)
+
+    def vote(self, name: str) -> None:
+        """It is new, or back from where it was."""
+        self.down.discard(name)
+        if name not in self.voters:
+            self.voters.append(name)
+            self._moved(name, joins=True)
+
+    def _moved(self, name: str, *, joins: bool) -> None:
+        up = len({*self.voters} - self.down)
+        self.moves.append(Move(member=name, joins=joins, up=up, voters=len(self.voters)))
 
     def stop(self, program: Restart, node: str) -> None:
         if program == "etcd" and node in self.voters:
             # Its API server asks it alone, and drains first where others serve.
             if node in self.serving and len(self.serving) > 1:
                 self.stop("kube-apiserver", node)
-            left = len(self.voters - self.down - {node})
+            left = len({*self.voters} - self.down - {node})
             self.stops.append(Stop(program=program, node=node, left=left, of=len(self.voters)))
         elif program == "kube-apiserver" and node in self.serving:
             left = len(self.serving - {node})
@@ -57,28 +85,35 @@ class Restarts:
     plan: Plan
     found: Changes
 
-    @cached_property
+    @property
     def stops(self) -> tuple[Stop, ...]:
         """In the order of the steps; a program that stops twice is there twice."""
+        return tuple(self._known.stops)
+
+    @cached_property
+    def _known(self) -> _ControlPlane:
+        """At the end of the edit, with all that happened."""
         down = {node.name for node in self.plan.absent}
         down |= {node.name for node in self.before.plan.absent} if self.before.plan else set()
         known = _ControlPlane(
             serving={*_with(self.before, "master")} - down,
-            voters={*self.voters},
+            voters=[*self.voters],
             down=down,
         )
         for one in self.found.edit.differences:
             if one.mark != "-" and one.step.kind == "phase" and one.step.node:
                 self._run(known, one, one.step.node.name)
-        return tuple(known.stops)
+        return known
 
     def _run(self, known: _ControlPlane, one: Difference, node: str) -> None:
         phase = one.step.phase
         if phase == "retire":
             known.without(membership.going_first(self.before, self.plan))
-        elif phase == "etcd-member" and node not in known.voters - known.down:
-            known.voters.add(node)
-            known.down.discard(node)  # new, or back from where it was
+        elif phase == "nodes":
+            stay = {node.name for node in self.plan.etcd}
+            known.leave([name for name in known.voters if name not in stay])
+        elif phase == "etcd-member" and node not in {*known.voters} - known.down:
+            known.vote(node)
         elif phase == "master" and node not in known.serving:
             known.serving.add(node)
         else:
@@ -135,17 +170,14 @@ class Restarts:
 
     def no_tolerance(self) -> Iterator[str]:
         """While members change, the failure of one more ends the quorum."""
-        new = [node.name for node in self.plan.etcd]
-        first = {*membership.going_first(self.before, self.plan)} & {*self.voters}
-        absent = {node.name for node in self.plan.absent}
         was_absent = {node.name for node in self.before.plan.absent} if self.before.plan else set()
         spare = _spare(len({*self.voters} - was_absent), len(self.voters))
-        for step in quorum.steps(self.voters, new, lost=first, absent=absent):
-            if spare > 0 and _spare(step.up, len(step.voters)) <= 0:
-                done = "has joined" if step.action == "joins" else "has left"
+        for move in self._known.moves:
+            if spare > 0 and _spare(move.up, move.voters) <= 0:
+                done = "has joined" if move.joins else "has left"
                 yield (
-                    f"once {step.member} {done}, one more failure ends its quorum ({step.up} of "
-                    f"{len(step.voters)} members are up)"
+                    f"once {move.member} {done}, one more failure ends its quorum ({move.up} of "
+                    f"{move.voters} members are up)"
                 )
                 return
 

@@ -206,3 +206,17 @@ def test_of_a_given_machine_that_was_absent_nothing_is_forgotten(stacks: Stacks)
         updated(stacks, engine, adopted(edit))
     lost = updated(stacks, engine, adopted({"nodes": {"worker-1": {"state": "lost"}}}))
     assert lost.findings() == []
+
+
+def test_a_lost_member_goes_before_one_that_was_absent_is_back(stacks: Stacks) -> None:
+    five: Edit = {"pools.master.count": 4, "pools.etcd": {"roles": ["etcd"], "count": 1}}
+    engine = stacks.new(lab(five))
+    for edit in ({}, {"nodes": {"master-1": {"state": "absent"}}}):
+        updated(stacks, engine, lab(five | edit))
+    back = updated(stacks, engine, lab(five | {"nodes": {"etcd-1": {"state": "lost"}}}))
+    said = [text for who in back.report.headline.disruption for text in who.notices]
+    assert any(
+        text.startswith("once etcd-1 has left, one more failure ends its quorum (3 of 4")
+        for text in said
+    ), said
+    assert back.findings() == []
