@@ -273,3 +273,14 @@ def test_what_was_applied_whole_and_runs_again_is_no_update(shell: Shell) -> Non
     assert "known=1" not in run(shell, f"APPLIED=b; know_whole; {said}")
     assert "known=1" not in run(shell, f"APPLIED=a; know_whole; {said}")
     assert not whole.exists()
+
+
+def test_the_mark_goes_before_the_first_change_and_comes_after_the_last(shell: Shell) -> None:
+    text = shell.run("declare -f main", phase="node")
+    own = [word for line in text.splitlines() for word in line.strip(" ;").split(" ")[:1]]
+    mark = [number for number, line in enumerate(text.splitlines()) if 'put 644 "$WHOLE"' in line]
+    assert own.index("know_whole") < own.index("kernel")
+    assert [own.index(name) < mark[0] for name in ("announce_update", "runtime", "kubelet")] == [
+        True
+    ] * 3
+    assert len(mark) == 1
