@@ -42,7 +42,6 @@ def results(
         print(f"  {name:<34} did not run to its end")
     for name, entry in before.items():
         print(f"  {name:<34} {entry.seconds:6.0f} s  passed {entry.at:<21} ok, left out")
-    _details(ended)
     _measures([result.name for result in ended])
     totals = {
         word: sum(one.count(word) for one in ended) for word in ("passed", "failed", "skipped")
@@ -53,18 +52,23 @@ def results(
     if before:
         print(f"{len(before)} stories passed before on this content")
     print(", ".join(f"{count} {word}" for word, count in totals.items()), flush=True)
+    _details(ended)
     return not missing and all(result.good for result in ended)
 
 
 def _details(ended: Sequence[Result]) -> None:
-    """Failed and skipped tests by name."""
+    """Skipped and failed tests by name: the last words, so that whoever cuts a long log keeps them."""
+    for result in ended:
+        for case in result.cases:
+            if case.outcome == "skipped":
+                mark = "skipped, NOT EXPECTED" if case in result.unexpected else "skipped"
+                print(f"  {mark}  {case.name}: {case.words}")
     for result in ended:
         for case in result.cases:
             if case.outcome == "failed":
                 print(f"  failed   {case.name}: {case.words}")
-            elif case.outcome == "skipped":
-                mark = "skipped, NOT EXPECTED" if case in result.unexpected else "skipped"
-                print(f"  {mark}  {case.name}: {case.words}")
+        if not result.good:
+            print(f"  failed   {result.name}: its log is {LOGS / 'tests' / result.name}.log", flush=True)
 
 
 def _measures(names: Sequence[str]) -> None:
