@@ -18,6 +18,7 @@ def waves(plan: Plan, changed: Sequence[NodeChange], drained: Collection[str]) -
     """
     known = {node.name: node for node in changed}
     found, told = rollout.node_waves(plan), _with(plan, known)
+    dry = any(not {*drained}.isdisjoint(wave.nodes) for wave in told)
     for wave in told:
         evicted = not {*drained}.isdisjoint(wave.nodes)
         is_first, is_last = wave is told[0], wave is told[-1]
@@ -25,7 +26,7 @@ def waves(plan: Plan, changed: Sequence[NodeChange], drained: Collection[str]) -
             title=f"workers, wave {wave.number} of {len(found)} ({wave.group})",
             order="in parallel",
             nodes=tuple(known[name] for name in wave.nodes if name in known),
-            lines=tuple(_lines(plan, wave.number, evicted=evicted, is_first=is_first)),
+            lines=tuple(_lines(plan, wave.number, evicted=evicted, dry=dry, is_first=is_first)),
             checked=_checked(plan, wave, is_last=is_last),
             abort=_abort(
                 sum(name in known for name in wave.nodes), evicted=evicted, is_last=is_last
@@ -68,14 +69,15 @@ def _with(plan: Plan, nodes: Collection[str]) -> list[rollout.NodeWave]:
     return [wave for wave in rollout.node_waves(plan) if not {*nodes}.isdisjoint(wave.nodes)]
 
 
-def _lines(plan: Plan, number: int, *, evicted: bool, is_first: bool) -> Iterator[str]:
+def _lines(plan: Plan, number: int, *, evicted: bool, dry: bool, is_first: bool) -> Iterator[str]:
     wanted = plan.spec.rollout
+    if dry and is_first:  # of all waves at once, also where this one evicts nobody
+        yield "before any node is cordoned all evictions are tried dry"
     if wanted.hold_after is not None and wanted.hold_after < number:
         yield f"not in this update: rollout.holdAfter is {wanted.hold_after}"
     if evicted:
         limit = f"{wanted.drain.timeout_s} s a node"
-        dry = "; before any node is cordoned all evictions are tried dry" if is_first else ""
-        yield f"pods are evicted first, as PodDisruptionBudgets allow, within {limit}{dry}"
+        yield f"pods are evicted first, as PodDisruptionBudgets allow, within {limit}"
     if is_first and wanted.windows:
         yield f"waves begin only {', '.join(wanted.windows)}"
 

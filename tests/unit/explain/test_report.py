@@ -10,7 +10,8 @@ import yaml
 
 from stacks.__main__ import main
 from stacks.edits import memory
-from stacks.explain import terminal
+from stacks.explain import rollout, terminal
+from stacks.explain.actions import NodeChange
 from stacks.explain.report import Report
 from tests.unit.configs import edited, lab, planned
 from tests.unit.explain.reports import made
@@ -57,7 +58,8 @@ def test_a_rollout_is_told_wave_by_wave_with_all_that_ends_it() -> None:
     evicted = "pods are evicted first, as PodDisruptionBudgets allow, within 120 s a node"
     assert [wave.lines for wave in waves] == [
         (
-            f"{evicted}; before any node is cordoned all evictions are tried dry",
+            "before any node is cordoned all evictions are tried dry",
+            evicted,
             "waves begin only Mon-Fri 09:00-17:00 UTC",
         ),
         (evicted,),
@@ -69,6 +71,19 @@ def test_a_rollout_is_told_wave_by_wave_with_all_that_ends_it() -> None:
         f"{one} in all waves together, worker-3 not among them; then a pause of 60 s",
         f"{one} in all waves together",
     ]
+
+
+def test_evictions_are_tried_dry_before_a_first_wave_that_evicts_nobody() -> None:
+    plan = planned(lab({"pools.worker.count": 2, "rollout.parallel": 1}))
+    changed = [
+        NodeChange(name=name, kind="changed", roles=("worker",), actions=())
+        for name in ("worker-1", "worker-2")
+    ]
+    dry = "before any node is cordoned all evictions are tried dry"
+    first, second = rollout.waves(plan, changed, {"worker-2"})
+    assert first.lines == (dry,)
+    assert dry not in second.lines and second.lines[0].startswith("pods are evicted first")
+    assert [line for wave in rollout.waves(plan, changed, set()) for line in wave.lines] == []
 
 
 def test_a_gate_that_asks_others_than_before_is_told() -> None:
