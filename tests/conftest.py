@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import functools
+import os
 
 import pytest
+from hypothesis import settings
 
 from tests.e2e.harness import lab
+
+# Draws are the same in every run, so that what passes in one place passes in another; `make fuzz` and `make e2e` draw
+# new ones. Seconds say nothing: the computer may be busy.
+settings.register_profile(
+    "kube-ha", deadline=None, database=None, derandomize="KUBE_HA_FUZZ" not in os.environ
+)
+settings.load_profile("kube-ha")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 
 def counted(examples: int) -> settings:
-    """So many examples, new ones every time; a failure is made small, and printed with its config."""
+    """So many examples, of the profile in tests/conftest.py; a failure is made small, and printed with its config."""
     return settings(
         max_examples=examples,
         deadline=None,  # the computer may be busy

@@ -22,10 +22,6 @@ from stacks.edits.transition import TransitionError, check
 from stacks.load import load
 from tests.unit.configs import adopted, edited, host, lab, planned
 
-# Seconds say nothing: the computer may be busy.
-settings.register_profile("busy", deadline=None)
-settings.load_profile("busy")
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),

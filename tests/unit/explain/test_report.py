@@ -82,7 +82,8 @@ def test_evictions_are_tried_dry_before_a_first_wave_that_evicts_nobody() -> Non
     dry = "before any node is cordoned all evictions are tried dry"
     first, second = rollout.waves(plan, changed, {"worker-2"})
     assert first.lines == (dry,)
-    assert dry not in second.lines and second.lines[0].startswith("pods are evicted first")
+    assert dry not in second.lines
+    assert second.lines[0].startswith("pods are evicted first")
     assert [line for wave in rollout.waves(plan, changed, set()) for line in wave.lines] == []
 
 
