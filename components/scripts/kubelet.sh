@@ -13,6 +13,20 @@ own_settings() {
   fi
 }
 
+# The kubelet asks this program for logins at registries; its name is the one of the settings.
+PROVIDERS_FILE=/etc/kube-ha/credential-providers.yaml
+PROVIDER=/usr/local/lib/kube-ha/credential-providers/kube-ha-registry-login
+registry_login() {
+  if [[ -n ${CREDENTIAL_PROVIDERS:-} ]]; then
+    put 755 "$ROOT$PROVIDER" <<<"#!/bin/bash
+exec /bin/bash /usr/local/lib/kube-ha/registry-login.sh"
+    put 600 "$ROOT$PROVIDERS_FILE" <<<"$CREDENTIAL_PROVIDERS"
+  elif [[ -e $ROOT$PROVIDERS_FILE ]]; then
+    rm -rf "$ROOT$PROVIDERS_FILE" "$ROOT${PROVIDER%/*}"
+    changes=$((changes + 1))
+  fi
+}
+
 # What the drop-in reads of this machine alone. It is there only where a cloud controller manager is waited for.
 CLOUD_ARGS=/etc/kube-ha/kubelet.env
 cloud_args() {
@@ -33,9 +47,12 @@ follow_kubelet_settings() {
   settle_kubelet
 }
 kubelet_files() {
+  local name
   printf '%s\n' "$ROOT"/etc/systemd/system/{kubelet.service,kubelet.service.d/10-kubeadm.conf} \
     "$ROOT/var/lib/kubelet/config.yaml" "$STATE/kubelet.artefact"
-  if [[ -e $ROOT$KUBELET_OWN_FILE ]]; then printf '%s\n' "$ROOT$KUBELET_OWN_FILE"; fi
+  for name in "$ROOT$KUBELET_OWN_FILE" "$ROOT$PROVIDERS_FILE"; do
+    if [[ -e $name ]]; then printf '%s\n' "$name"; fi
+  done
 }
 # kubeadm makes them for everybody to read.
 close_kubelet_files() {

@@ -23,6 +23,7 @@
 #   METRICS_VIP         address of the virtual IP, where this machine may have it
 #   ADDON_FOLDERS       words: add-ons that keep files on the machine, see addon-folders.sh
 #   KUBELET_OWN         settings of this kubelet alone, beside those that all share; may be unset
+#   CREDENTIAL_PROVIDERS  the kubelet's CredentialProviderConfig, see registry-login.sh; may be unset
 #   SPOT_NOTICE         1: the cloud may take the machine away, and says so before, see spot-notice.sh
 #   HOOKS               the user's webhook, JSON; may be unset
 #   FIREWALL            what the machine lets in, see firewall.sh
@@ -121,6 +122,7 @@ kubelet() {
   put 600 /etc/systemd/system/kubelet.service.d/10-kubeadm.conf <<<"$KUBELET_DROPIN"
   cloud_args
   own_settings
+  registry_login
   if ! kubelet_made; then
     systemctl daemon-reload
     systemctl enable -q kubelet # kubeadm starts it

@@ -25,6 +25,7 @@ REGISTRIES: tuple[str, ...] = ()
 LOCAL_PORTS: Mapping[int, str] = {}
 PORTS: tuple[NodePort, ...] = ()
 READS_NODES: bool = False
+LOGS_IN: bool = False
 NODE_FOLDER: str = ""
 NEEDS_LAYER_2: bool = False
 NEEDS_POLICIES: bool = True

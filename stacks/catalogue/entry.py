@@ -43,6 +43,7 @@ class Entry(Protocol):
     LOCAL_PORTS: Mapping[int, str]  # that every node has to have free, and whose they are
     PORTS: tuple[NodePort, ...]  # of these, between nodes
     READS_NODES: bool  # what nodes measure of themselves (components/scripts/metrics.sh)
+    LOGS_IN: bool  # the kubelet of each node asks it for a login at its `hosts`
     NEEDS_LAYER_2: bool  # answers ARP for addresses of its own, which no network of a cloud takes
     NEEDS_POLICIES: bool  # does nothing where the pod network enforces no NetworkPolicy
     NODE_FOLDER: str  # below FOLDERS, of its own; empty: none. Goes with it (phase node)

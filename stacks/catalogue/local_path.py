@@ -40,6 +40,7 @@ REGISTRIES: tuple[str, ...] = ("docker.io",)
 LOCAL_PORTS: Mapping[int, str] = {}
 PORTS: tuple[NodePort, ...] = ()
 READS_NODES: bool = False
+LOGS_IN: bool = False
 NEEDS_LAYER_2: bool = False
 NEEDS_POLICIES: bool = False
 notices = no_notices

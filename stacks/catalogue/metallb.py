@@ -45,6 +45,7 @@ PORTS: tuple[NodePort, ...] = (
     NodePort("metallb-udp", "udp", _MEMBERS_PORT),
 )
 READS_NODES: bool = False
+LOGS_IN: bool = False
 NEEDS_POLICIES: bool = False
 NODE_FOLDER: str = ""
 NEEDS_LAYER_2: bool = True

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from stacks.catalogue import default_deny, local_path, metallb, metrics_server, toolbox, traefik
+from stacks.catalogue import (
+    default_deny,
+    local_path,
+    metallb,
+    metrics_server,
+    registry_login,
+    toolbox,
+    traefik,
+)
 from stacks.catalogue.entry import Entry, NodePort
 from stacks.catalogue.logs import addon as logs
 from stacks.catalogue.prometheus import addon as prometheus
@@ -18,6 +26,7 @@ ENTRIES: dict[str, Entry] = {
     "metallb": metallb,
     "metrics-server": metrics_server,
     "prometheus": prometheus,
+    "registry-login": registry_login,
     "toolbox": toolbox,
     "traefik": traefik,
 }
@@ -56,3 +65,10 @@ def registries(spec: Spec) -> tuple[str, ...]:
     """Of their images: a mirror is asked first, and then they, for other images of theirs."""
     found = (one for entry in chosen(spec).values() for one in entry.REGISTRIES)
     return tuple(dict.fromkeys(found))
+
+
+def logins(spec: Spec) -> tuple[str, ...]:
+    """Registries that kubelets log in at, as host or host:port, whatever pod it is for."""
+    there = chosen(spec).items()
+    found = {host for name, one in there if one.LOGS_IN for host in spec.addons[name].hosts}
+    return tuple(sorted(found))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from stacks.cluster import addon_secrets
 from stacks.cluster.plan import Plan
 from stacks.config.addon_secrets import AddonSecretSpec
-from stacks.config.problems import Problem, dotted
+from stacks.config.problems import Problem, dotted, shown
 from stacks.config.spec import Spec
 from stacks.config.translation import ADDON_SECRETS
 from stacks.phases import manifests
@@ -71,7 +73,7 @@ def unusable(plan: Plan, known: Mapping[str, str]) -> list[Problem]:
             if not text
         ]
         for _, secret in sorted(said.secrets.items()):
-            out += _broken(secret, own)
+            out += _broken(secret, own, said.hosts)
         texts = {name: own.get(name, "") for name in addon_secrets.values(said)}
         told = manifests.manifests(plan, addon)
         size = len(addon_secrets.manifest(said, texts)) if said.secrets else 0
@@ -85,8 +87,13 @@ def unusable(plan: Plan, known: Mapping[str, str]) -> list[Problem]:
     return out
 
 
-def _broken(secret: AddonSecretSpec, known: Mapping[str, str]) -> Iterator[Problem]:
-    """A login at registries that is none: a kubelet would pull without it, and not say why."""
+def _broken(
+    secret: AddonSecretSpec, known: Mapping[str, str], hosts: Sequence[str]
+) -> Iterator[Problem]:
+    """A login at registries that is none: a kubelet would pull without it, and not say why.
+
+    `hosts`: registries, as host or host:port, that there has to be one for.
+    """
     if secret.type != "kubernetes.io/dockerconfigjson":
         return
     name = secret.data.get(".dockerconfigjson", "")
@@ -96,6 +103,39 @@ def _broken(secret: AddonSecretSpec, known: Mapping[str, str]) -> Iterator[Probl
         found = json.loads(known[name])
     except (ValueError, RecursionError):
         found = None
+    path, again = dotted((ADDON_SECRETS, name)), f"set it again (`{_SET}.{name}`)"
     if not isinstance(found, dict) or not isinstance(found.get("auths"), dict):
-        text = "is not a login at registries: JSON with auths, as in ~/.docker/config.json; set it"
-        yield Problem(dotted((ADDON_SECRETS, name)), f"{text} again (`{_SET}.{name}`)")
+        text = "is not a login at registries: JSON with auths, as in ~/.docker/config.json"
+        yield Problem(path, f"{text}; {again}")
+        return
+    for host, login in sorted(found["auths"].items()):
+        if not _is_login(login):
+            text = (
+                f"has no login at {shown(host)}: auth, or username and password; docker leaves "
+                "them out where a helper keeps them"
+            )
+            yield Problem(path, f"{text}; {again}")
+    for missing in sorted({*hosts} - {*map(_host, found["auths"])}):
+        yield Problem(path, f"has no login at {missing}, which hosts of its add-on names; {again}")
+
+
+def _is_login(login: object) -> bool:
+    """Whether kubelets can use it, which know no token of a helper."""
+    if not isinstance(login, Mapping):
+        return False
+    auth = login.get("auth")
+    if not auth:
+        return all(
+            isinstance(login.get(key), str) and login[key] for key in ("username", "password")
+        )
+    try:
+        user, _, password = base64.b64decode(str(auth), validate=True).partition(b":")
+    except ValueError:
+        return False
+    return bool(user and password)
+
+
+def _host(said: str) -> str:
+    """A key of auths as the host[:port] of an image's name, as registry-login.sh reads it."""
+    bare = re.sub(r"/(v[12]/?)?$", "", re.sub("^https?://", "", said))
+    return "docker.io" if bare == "index.docker.io" else bare

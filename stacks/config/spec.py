@@ -115,6 +115,12 @@ class AddonSpec(Section):
         "network, or first-last",
         exclude_if=is_unsaid,
     )
+    hosts: tuple[Endpoint, ...] = Field(
+        (),
+        description="registry-login: registries, each as host or host:port, whose images every "
+        "node pulls with the login of its Secret",
+        exclude_if=is_unsaid,
+    )
     namespaces: tuple[DnsLabel, ...] = Field(
         (),
         description="default-deny: namespaces whose pods are reached by nobody, and reach DNS "

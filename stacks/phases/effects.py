@@ -60,6 +60,9 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
     ("node", "KUBELET_DROPIN"): Effect(what="kubelet's unit", then=_KUBELET),
     ("node", "KUBELET_SETTINGS"): Effect(what="kubelet settings", then=_KUBELET),
     ("node", "KUBELET_OWN"): Effect(what="kubelet settings of a spot machine", then=_KUBELET),
+    ("node", "CREDENTIAL_PROVIDERS"): Effect(
+        what="registries that the node logs in at", then=_KUBELET
+    ),
     ("node", "SPOT_NOTICE"): Effect(what="looking for the cloud's notice", then=_QUIET),
     ("node", "SERVING_ISSUED"): Effect(what="the kubelet's serving certificate", then=_KUBELET),
     ("node", "CLOUD_DOMAIN"): Effect(what="names that the cloud gives nodes", then=_QUIET),

@@ -68,6 +68,7 @@ def of_node(plan: Plan, node: Node) -> dict[str, str]:
 
 def _kubelet(plan: Plan, node: Node) -> dict[str, str]:
     own, cloud = kubelet.own(plan, node), registry.cloud(plan.spec)
+    logins = kubelet.credential_providers(plan)
     hears = cloud is not None and cloud.SPOT_NOTICE and plan.spec.pools[node.pool].spot
     return {
         "KUBELET_UNIT": value.of(kubelet.unit()),
@@ -75,6 +76,7 @@ def _kubelet(plan: Plan, node: Node) -> dict[str, str]:
         # Not used by the script: when it changes, the node reads its settings again.
         "KUBELET_SETTINGS": digests.digest(json.dumps(kubelet.configuration(plan))),
         **({"KUBELET_OWN": value.of(own)} if own else {}),
+        **({"CREDENTIAL_PROVIDERS": logins} if logins else {}),
         **({"SPOT_NOTICE": "1"} if hears else {}),
     }
 

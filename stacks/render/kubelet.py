@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
+from stacks.catalogue import registry as catalogue
 from stacks.cluster import clouds, serving_certificates
 from stacks.cluster.plan import Node, Plan
 from stacks.config.fields import STRONG_CIPHERS
@@ -51,6 +53,10 @@ CLOUD_ARGS = "/etc/kube-ha/kubelet.env"
 # Read after the settings that all nodes share.
 OWN_FOLDER = "/etc/kube-ha/kubelet.d"
 OWN = f"{OWN_FOLDER}/50-spot.conf"
+# Who asks for logins at registries: named in the first, and a program in the second.
+_PROVIDERS = "/etc/kube-ha/credential-providers.yaml"
+_PROVIDER_FOLDER = "/usr/local/lib/kube-ha/credential-providers"
+_PROVIDER = "kube-ha-registry-login"
 
 # Labels of these domains are Kubernetes' own; a kubelet may set only those named here
 # (admission plugin NodeRestriction, and the kubelet refuses to start with others).
@@ -67,9 +73,12 @@ def unit() -> str:
 def drop_in(plan: Plan, *, has_own: bool = False) -> str:
     """/etc/systemd/system/kubelet.service.d/10-kubeadm.conf; `has_own`: there is a file OWN."""
     watched, text = plan.spec.kubelet.watchdog_s, _DROP_IN
+    shared = "--config=/var/lib/kubelet/config.yaml"
     if has_own:
-        shared = "--config=/var/lib/kubelet/config.yaml"
         text = text.replace(shared, f"{shared} --config-dir={OWN_FOLDER}", 1)
+    if catalogue.logins(plan.spec):
+        flags = f"config={_PROVIDERS} --image-credential-provider-bin-dir={_PROVIDER_FOLDER}"
+        text = text.replace(shared, f"{shared} --image-credential-provider-{flags}", 1)
     if watched is not None:
         # The kubelet tells systemd that its loop turns, from 1.32 on (feature SystemdWatchdog).
         text = text.replace("[Service]\n", f"[Service]\nWatchdogSec={watched}\n", 1)
@@ -98,6 +107,29 @@ def configuration(plan: Plan) -> dict[str, object]:
         **(_CONTAINER if plan.containers else _shutdown(plan.spec.kubelet)),
         **_other_than_the_kubelets_own(plan.spec.kubelet, _thresholds(plan)),
     }
+
+
+def credential_providers(plan: Plan) -> str:
+    """CredentialProviderConfig, JSON for its size; empty: no login is asked for.
+
+    An answer counts for as long as the program says (components/scripts/registry-login.sh).
+    """
+    hosts = catalogue.logins(plan.spec)
+    if not hosts:
+        return ""
+    whole = {
+        "apiVersion": "kubelet.config.k8s.io/v1",
+        "kind": "CredentialProviderConfig",
+        "providers": [
+            {
+                "name": _PROVIDER,
+                "apiVersion": "credentialprovider.kubelet.k8s.io/v1",
+                "matchImages": [*hosts],
+                "defaultCacheDuration": "10m",
+            }
+        ],
+    }
+    return json.dumps(whole, separators=(",", ":"))
 
 
 def own(plan: Plan, node: Node) -> str:

@@ -24,7 +24,14 @@ from tests.unit.configs import host_key
 Config = dict[str, object]
 Pools = dict[str, dict[str, object]]
 
-LOGIN = json.dumps({"auths": {"registry.example.com": {"auth": breakage.MARK}}})
+LOGIN = json.dumps(
+    {
+        "auths": {
+            host: {"username": "ops", "password": breakage.MARK}
+            for host in draws_of_addons.LOGIN_HOSTS
+        }
+    }
+)
 BYTES = 400  # of choices; a config that needs more is plain in the rest
 _OF_CLOUDS = ("machineType", "diskGib", "etcdDiskGib", "spot")
 TOPOLOGY = frozenset(

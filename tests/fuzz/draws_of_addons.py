@@ -73,6 +73,11 @@ def addons(dice: Dice, by_type: Draw) -> object:
         drawn["of-a-chart"] = {"chart": _chart(dice)}
     if dice.chance(10):
         drawn["registries"] = {"secrets": {"pull": _login(dice)}}
+    if dice.chance(10):
+        drawn["registry-login"] = {
+            "hosts": [*LOGIN_HOSTS[dice.below(2) :]],
+            "secrets": {"registry-login": _nodes_login()},
+        }
     if dice.chance(30):
         drawn["toolbox"] = {"nodes": {"tier": "edge"}} if dice.chance(50) else {}
     if dice.chance(30):
@@ -83,6 +88,7 @@ def addons(dice: Dice, by_type: Draw) -> object:
     return drawn
 
 
+LOGIN_HOSTS = ("registry.example.com", "192.0.2.7:5000")  # of which the value `login` has a login
 VALUES = ("token", "login", "other")  # of which drawn configs have all, or none
 
 
@@ -95,6 +101,11 @@ def _secret(dice: Dice) -> dict[str, object]:
 def _login(dice: Dice) -> dict[str, object]:
     kind = dice.one_of(("kubernetes.io/dockerconfigjson", "Opaque"))
     return {**_secret(dice), "type": kind, "data": {".dockerconfigjson": "login"}}
+
+
+def _nodes_login() -> dict[str, object]:
+    kind = "kubernetes.io/dockerconfigjson"
+    return {"namespaces": ["kube-system"], "type": kind, "data": {".dockerconfigjson": "login"}}
 
 
 def _logs(dice: Dice) -> dict[str, object]:

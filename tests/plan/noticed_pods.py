@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from stacks.networks import registry as networks
 from tests.plan.commands import Command, by_name, downloads, expand, wanted
 from tests.plan.registration import Run
 
+_LOGINS = "CREDENTIAL_PROVIDERS"  # of kubelets, JSON
 USUAL_DRAIN = "auto 300 -"  # update.sh: of a Node that says nothing
 
 
@@ -92,7 +94,7 @@ class Pods:
                 yield "Services break", frozenset()
 
     def _of_the_catalogue(self) -> Iterator[tuple[str, frozenset[str]]]:
-        """Policies by their namespaces; addresses, which are in a file alone, where it is applied again."""
+        """Policies by their namespaces; logins by kubelets' settings; addresses, which are in a file alone, where it is applied again."""
         applied = {one.was("NAME") or one.now("NAME"): one for one in self._of("manifests")}
         if policies := applied.get("default-deny"):
             was, now = (
@@ -103,6 +105,19 @@ class Pods:
                 yield "denied by default", denied
             if free := was - now:
                 yield "denied no more", free
+        hosts = [
+            {
+                host
+                for text in texts
+                if text
+                for host in json.loads(text)["providers"][0]["matchImages"]
+            }
+            for texts in zip(
+                *((one.was(_LOGINS), one.now(_LOGINS)) for one in self._of("node")), strict=True
+            )
+        ]
+        if hosts and (lost := hosts[0] - hosts[1]):
+            yield "login goes", frozenset(lost)
         if (pools := applied.get("metallb")) and pools.is_again:
             was, now = (
                 frozenset(plan.spec.addons["metallb"].addresses) for plan in (self.then, self.plan)

@@ -46,6 +46,7 @@ _SENTENCES = (
     (r"what add-on (?P<about>.+) runs is deleted", "add-on deleted"),
     (r"connections from and to pods in (?P<about>.+) end, but ", "denied by default"),
     (r"pods in (?P<about>.+) are reached by everybody again, ", "denied no more"),
+    (r"images of (?P<about>.+) are pulled without the nodes' login", "login goes"),
     (r"Services of type LoadBalancer with an address of (?P<about>.+) get another one, .*", "addresses go"),
     (r"pods that do not tolerate a new taint NoExecute end on (?P<about>.+)", "ended by a taint"),
     (r"programs on (?P<about>.+) lose the way to etcd ", "door closed"),
@@ -58,7 +59,7 @@ _SENTENCES = (
 )  # fmt: skip
 _NAMES_AS_THEY_ARE = (
     *("names go", "hosts go", "certificates go", "add-on deleted", "network cut"),
-    *("denied by default", "denied no more", "addresses go", "issuer refused"),
+    *("denied by default", "denied no more", "addresses go", "issuer refused", "login goes"),
     "API let in from fewer",
 )
 

@@ -191,7 +191,7 @@ def test_a_broken_secret_stops_the_program_before_anything_is_registered(stacks:
 
 VALUES = {
     "loki": "topsecret-of-loki",
-    "registry": '{"auths": {"r.example.com": {"auth": "dG9wc2VjcmV0"}}}',
+    "registry": '{"auths": {"r.example.com": {"auth": "b3BzOnRvcHNlY3JldA=="}}}',
 }
 BRINGS = {
     "addons.team": {

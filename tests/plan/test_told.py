@@ -8,6 +8,8 @@ import shutil
 import pytest
 
 from stacks.cluster import charts
+from tests.fuzz.clusters import LOGIN
+from tests.fuzz.draws_of_addons import LOGIN_HOSTS
 from tests.plan import told_files
 from tests.plan.settled import Stacks
 from tests.plan.told import Told
@@ -91,7 +93,19 @@ NETWORKS = {
     "Calico, another MTU and Typha": (lab(CALICO), lab({**CALICO, "network.mtu": 1400, "network.typha": True})),
 }  # fmt: skip
 RANGE = {"addresses": ["10.92.0.240-10.92.0.245"]}
+_NODES_LOGIN = {
+    "namespaces": ["kube-system"],
+    "type": "kubernetes.io/dockerconfigjson",
+    "data": {".dockerconfigjson": "login"},
+}
+_LOGIN = {"hosts": [*LOGIN_HOSTS], "secrets": {"registry-login": _NODES_LOGIN}}
+_SEALED = {"addonSecrets": {"login": {"secure": LOGIN}}}
+_LOGS_IN = lab({"addons": {"registry-login": _LOGIN}, **_SEALED})
+_ONE_LESS = {"addons.registry-login.hosts": [LOGIN_HOSTS[1]]}
 ADDONS = {
+    "a login of nodes": (lab(), _LOGS_IN),
+    "at one registry less": (_LOGS_IN, edited(_LOGS_IN, _ONE_LESS)),
+    "of nodes no more": (_LOGS_IN, lab(_SEALED)),
     "addresses for Services": (lab(), lab({"addons": {"metallb": RANGE}})),
     "other addresses": (lab({"addons": {"metallb": RANGE}}), lab({"addons": {"metallb": {"addresses": ["10.92.0.250"]}}})),
     "deny by default": (lab({"network.plugin": "cilium"}), lab({"network.plugin": "cilium", "addons": {"default-deny": {"namespaces": ["shop"]}}})),

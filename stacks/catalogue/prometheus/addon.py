@@ -24,6 +24,7 @@ LOCAL_PORTS: Mapping[int, str] = {
 }
 PORTS: tuple[NodePort, ...] = ()
 READS_NODES: bool = True
+LOGS_IN: bool = False
 NEEDS_LAYER_2: bool = False
 NEEDS_POLICIES: bool = False
 notices = no_notices

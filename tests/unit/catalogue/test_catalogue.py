@@ -32,6 +32,16 @@ RUNNING = [name for name in NAMES if registry.ENTRIES[name].ROLLOUTS]
 NEEDED: dict[str, dict[str, object]] = {
     "default-deny": {"namespaces": ["shop", "bank"]},
     "metallb": {"addresses": ["10.92.0.240-10.92.0.250"]},
+    "registry-login": {
+        "hosts": ["registry.example.com"],
+        "secrets": {
+            "registry-login": {
+                "namespaces": ["kube-system"],
+                "type": "kubernetes.io/dockerconfigjson",
+                "data": {".dockerconfigjson": "login"},
+            }
+        },
+    },
 }
 # What a pod has to be more than nobody for, by name of the container: answering ARP takes raw sockets, and these root.
 RAW = {"speaker": {"add": ["NET_RAW"], "drop": ["ALL"]}}
@@ -43,6 +53,7 @@ KEPT: dict[str, set[str]] = {
 }
 BESIDE: dict[str, dict[str, object]] = {
     "default-deny": {"network.plugin": "cilium"},
+    "registry-login": {"addonSecrets": {"login": {"secure": "v1:x"}}},
     "traefik": {
         "frontDoors": {"vip": {"address": "10.92.0.5"}, "ingress": {"hosts": ["shop.example.com"]}}
     },
@@ -171,9 +182,16 @@ def test_manifests_under_its_name_are_the_users_own(name: str) -> None:
 
 
 def test_an_add_on_that_runs_nothing_has_no_workload_and_no_image() -> None:
+    bare = {
+        "default-deny": {"NetworkPolicy.networking.k8s.io"},
+        "registry-login": {
+            "Secret",
+            *(f"{kind}.rbac.authorization.k8s.io" for kind in ("Role", "RoleBinding")),
+        },
+    }
     for name in {*NAMES} - {*RUNNING}:
         one = made(name)
-        assert {each.kind for each in one.addons[0].objects} == {"NetworkPolicy.networking.k8s.io"}
+        assert {each.kind for each in one.addons[0].objects} == bare[name]
         assert images(name, one) == set()
 
 

@@ -59,6 +59,13 @@ def test_what_is_wrong_is_told_and_no_value(
     ("texts", "path"),
     [
         ({"registry": "{}"}, "addonSecrets.registry"),
+        # As docker writes it where a helper keeps the login.
+        ({"registry": '{"auths": {"a": {}}, "credsStore": "hunter2"}'}, "addonSecrets.registry"),
+        ({"registry": '{"auths": {"a": {"identitytoken": "hunter2"}}}'}, "addonSecrets.registry"),
+        ({"registry": '{"auths": {"a": {"auth": "hunter2"}}}'}, "addonSecrets.registry"),
+        ({"registry": '{"auths": {"a": {"auth": "aHVudGVyMg=="}}}'}, "addonSecrets.registry"),
+        ({"registry": '{"auths": {"a": {"username": "hunter2"}}}'}, "addonSecrets.registry"),
+        ({"registry": '{"auths": {"a": "hunter2"}}'}, "addonSecrets.registry"),
         ({"registry": "hunter2"}, "addonSecrets.registry"),
         ({"registry": ""}, "addonSecrets.registry"),
         ({"registry": json.dumps({"auths": {}}), "token": "hunter2" * 1000}, "addons.team.secrets"),
@@ -74,7 +81,9 @@ def test_a_value_that_cannot_be_used_is_told_and_not_shown(
 
 def test_what_is_not_known_yet_is_no_problem() -> None:
     assert check.unusable(planned({"pull": PULL, "key": KEY}), {}) == []
-    assert check.unusable(planned({"pull": PULL}), {"registry": '{"auths": {"a": {}}}'}) == []
+    for login in ({"auth": "b3BzOmh1bnRlcjI="}, {"username": "ops", "password": "hunter2"}):
+        said = {"registry": json.dumps({"auths": {"a": login}})}
+        assert check.unusable(planned({"pull": PULL}), said) == []
 
 
 def test_each_is_made_in_each_namespace_with_its_values() -> None:

@@ -89,6 +89,12 @@ _BRINGING = {
     "addons": {"team": {"secrets": {"own": _SECRET}}},
     "addonSecrets": {"token": {"secure": "v1:x"}},
 }
+_PULLED_WITH = {
+    "namespaces": ["kube-system"],
+    "type": "kubernetes.io/dockerconfigjson",
+    "data": {".dockerconfigjson": "token"},
+}
+_LOGIN = {"hosts": ["registry.example.com"], "secrets": {"registry-login": _PULLED_WITH}}
 _FIREWALL = {"networks": ["192.0.2.0/24"], "sshFrom": ["192.0.2.0/24"], "apiFrom": []}
 _STORED = adopted(with_store())
 # What no locked edit brings.
@@ -104,6 +110,7 @@ MORE = (
     (None, adopted({"addons": {"logs": {"reconcile": True}}})),
     (None, adopted({"machines.firewall": _FIREWALL})),
     (None, adopted(_BRINGING)),
+    (None, adopted({**_BRINGING, "addons": {"registry-login": _LOGIN}})),
     (None, adopted({**_BRINGING, "addons": {"team": {"secrets": {"own": _EVERYWHERE}}}})),
     (None, gcp({"pools.worker.spot": True})),
     (None, aws({"pools.worker.spot": True})),
