@@ -36,7 +36,8 @@ def _mirrors(path: str, registry: str, urls: Sequence[str]) -> list[Problem]:
     out = [
         Problem(f"{path}[{index}]", f"{url} is the registry itself, which is asked last anyhow")
         for index, url in enumerate(urls)
-        if urlsplit(url).netloc == registry
+        # By HTTP it is not asked, unless it is named so: one without a certificate.
+        if (urlsplit(url).scheme, urlsplit(url).netloc) == ("https", registry)
     ]
     out += [
         Problem(f"{path}[{index}]", f"{url} is there twice")

@@ -251,11 +251,11 @@ def test_a_drain_that_is_blocked_stops_before_anything_is_removed(shell: Shell) 
 
 
 def marked(shell: Shell, nodes: Sequence[dict[str, object]], **values: str) -> list[str]:
-    """What is set and taken away where the cluster lists these nodes."""
+    """What is set and taken away where the cluster lists these nodes; sorted, for calls run side by side."""
     (shell.folder / "nodes").write_text(node_list.listed(*nodes))
     code = "read_record; mark_nodes; settle_nodes; echo changes=$changes"
     shell.run(code, phase="nodes", values={**VALUES, **values})
-    return [text.replace(" --overwrite -- node", "") for text in changing(shell)]
+    return sorted(text.replace(" --overwrite -- node", "") for text in changing(shell))
 
 
 def labelled(name: str, labels: str = "", taints: str = "", **written: str) -> dict[str, object]:
@@ -292,7 +292,6 @@ def test_nodes_with_the_same_to_do_are_marked_in_calls_of_twenty(shell: Shell) -
     nodes.append(labelled("worker-251"))
     calls = marked(shell, nodes, LABELS="worker-[1-251]\ta=1 b=2")
     words = [call.split() for call in calls]
-    # Some run side by side, so their order is any.
     sizes = sorted(len([name for name in one if name.startswith("worker-")]) for one in words)
     assert sizes == [1, 10, *([20] * 12)]
     assert ["label", "worker-251", "a=1", "b=2"] in words

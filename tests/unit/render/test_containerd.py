@@ -63,10 +63,18 @@ def test_the_users_mirrors_are_asked_before_the_registry_itself() -> None:
     mirrors = {
         "docker.io": ["https://mirror.example.com", "http://10.0.0.9:5000"],
         "quay.io:443": ["https://harbor.example.com/v2/quay"],
+        "10.0.0.9:5000": ["http://10.0.0.9:5000"],  # one without TLS
     }
     plan = lab(runtime={"registryMirrors": mirrors})
     files = containerd.hosts(plan)
-    assert list(files) == ["ghcr.io", "registry.k8s.io", "docker.io", "quay.io:443"]
+    assert list(files) == [
+        "ghcr.io",
+        "registry.k8s.io",
+        "10.0.0.9:5000",
+        "docker.io",
+        "quay.io:443",
+    ]
+    assert '[host."http://10.0.0.9:5000"]' in files["10.0.0.9:5000"]
     assert {host: files[host] for host in ("ghcr.io", "registry.k8s.io")} == containerd.hosts(lab())
     hub = tomllib.loads(files["docker.io"])
     capabilities = ["pull", "resolve"]
