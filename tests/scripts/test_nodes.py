@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -251,11 +252,13 @@ def test_a_drain_that_is_blocked_stops_before_anything_is_removed(shell: Shell) 
 
 
 def marked(shell: Shell, nodes: Sequence[dict[str, object]], **values: str) -> list[str]:
-    """What is set and taken away where the cluster lists these nodes; sorted, for calls run side by side."""
+    """What is set and taken away where the cluster lists these nodes. Calls of one kind run side by side: sorted."""
     (shell.folder / "nodes").write_text(node_list.listed(*nodes))
     code = "read_record; mark_nodes; settle_nodes; echo changes=$changes"
     shell.run(code, phase="nodes", values={**VALUES, **values})
-    return sorted(text.replace(" --overwrite -- node", "") for text in changing(shell))
+    calls = [text.replace(" --overwrite -- node", "") for text in changing(shell)]
+    kinds = itertools.groupby(calls, key=lambda text: text.split()[0])
+    return [text for _, one in kinds for text in sorted(one)]
 
 
 def labelled(name: str, labels: str = "", taints: str = "", **written: str) -> dict[str, object]:
