@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import threading
 import urllib.error
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 _TOKEN = "of-who-has-logged-in"
 PORT = 5001
@@ -50,6 +49,9 @@ class ClosedRegistry:
             def do_HEAD(self) -> None:
                 self.do_GET()
 
+            def do_POST(self) -> None:
+                outer.token(self)
+
             def log_message(self, *_: object) -> None:
                 pass
 
@@ -62,9 +64,9 @@ class ClosedRegistry:
             server.server_close()
 
     def token(self, asked: BaseHTTPRequestHandler) -> None:
-        """For the login, and for nobody else."""
-        said = asked.headers.get("Authorization", "").removeprefix("Basic ")
-        login = base64.b64decode(said).decode()
+        """For the login, and for nobody else; containerd sends it in a form."""
+        form = parse_qs(asked.rfile.read(int(asked.headers.get("Content-Length", "0"))).decode())
+        login = ":".join("".join(form.get(key, [])) for key in ("username", "password"))
         self.seen.append(login.partition(":")[0])
         if login == self.login:
             answer(asked, 200, json.dumps({"token": _TOKEN}).encode())
