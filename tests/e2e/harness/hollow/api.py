@@ -8,7 +8,7 @@ import json
 import ssl
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
@@ -22,16 +22,34 @@ from tests.e2e.harness.hollow.machines import PhaseError
 
 JOIN_S = 120  # as long as a phase waits for the API
 REQUEST_S = 30
+CONNECT_S = 2  # as the HAProxy of a worker
+OUT_S = 10
 _REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 Object = dict[str, object]
 
 
 @dataclass(slots=True)
 class Api:
-    """API servers, "host:port" each, asked in turn until one answers."""
+    """API servers, "host:port" each, asked in turn until one answers.
+
+    One that did not is asked last for a while, by all: a worker's HAProxy takes it out by its checks.
+    """
 
     servers: Sequence[str]
     http: aiohttp.ClientSession
+    _back_at: dict[str, float] = field(default_factory=dict)  # seconds of the loop's clock
+
+    def order(self, first: int) -> list[str]:
+        """The servers as they are to be asked, from number `first` on."""
+        now = asyncio.get_running_loop().time()
+        turns = [
+            self.servers[(first + turn) % len(self.servers)] for turn in range(len(self.servers))
+        ]
+        return sorted(turns, key=lambda server: self._back_at.get(server, 0) > now)
+
+    def failed(self, server: str) -> None:
+        """It gave no answer."""
+        self._back_at[server] = asyncio.get_running_loop().time() + OUT_S
 
     async def ask(
         self,
@@ -43,12 +61,12 @@ class Api:
         token: str = "",
         form: str = "application/json",
         first: int = 0,
+        limit_s: float = REQUEST_S,
     ) -> tuple[int, Object]:
         """HTTP status and answer; status 0 when no server answers, with the last error as message."""
         headers = {"Content-Type": form} | ({"Authorization": f"Bearer {token}"} if token else {})
         error = ""
-        for turn in range(len(self.servers)):
-            server = self.servers[(first + turn) % len(self.servers)]
+        for server in self.order(first):
             try:
                 async with self.http.request(
                     method,
@@ -56,11 +74,12 @@ class Api:
                     data=None if body is None else json.dumps(body),
                     headers=headers,
                     ssl=trust,
-                    timeout=aiohttp.ClientTimeout(total=REQUEST_S),
+                    timeout=aiohttp.ClientTimeout(total=limit_s, sock_connect=CONNECT_S),
                 ) as answer:
                     return answer.status, await answer.json()
             except (OSError, aiohttp.ClientError, TimeoutError) as failed:
                 error = f"{server}: {failed!r}"
+                self.failed(server)
         return 0, {"message": error}
 
 

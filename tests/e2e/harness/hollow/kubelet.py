@@ -13,7 +13,6 @@ import base64
 import json
 import ssl
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -21,7 +20,7 @@ import aiohttp
 import yaml
 
 from stacks.releases import versions
-from tests.e2e.harness.hollow.api import JOIN_S, REQUEST_S, Api, Object, identity
+from tests.e2e.harness.hollow.api import CONNECT_S, JOIN_S, REQUEST_S, Api, Object, identity
 from tests.e2e.harness.hollow.machines import PhaseError
 
 LEASE_S = 40  # as kubelets have it by default, renewed four times
@@ -76,10 +75,22 @@ class Kubelet:
         self._tasks = []
 
     async def _ask(
-        self, method: str, path: str, body: object = None, *, form: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        form: str = "application/json",
+        limit_s: float = REQUEST_S,
     ) -> tuple[int, Object]:
         return await self.api.ask(
-            method, path, body, trust=self._identity(), form=form, first=self.number
+            method,
+            path,
+            body,
+            trust=self._identity(),
+            form=form,
+            first=self.number,
+            limit_s=limit_s,
         )
 
     def _identity(self) -> ssl.SSLContext:
@@ -182,6 +193,7 @@ class Kubelet:
                 f"{_LEASES}/{self.name}",
                 {"spec": {"renewTime": _now()}},
                 form="application/merge-patch+json",
+                limit_s=LEASE_S / 4,  # kubelet.go, the client of heartbeats
             )
             if status == 200:
                 return True
@@ -206,16 +218,18 @@ class Kubelet:
         query = f"?fieldSelector=spec.nodeName%3D{self.name}&watch=true&timeoutSeconds={WATCH_S}"
         turn = self.number
         while True:
-            server = self.api.servers[turn % len(self.api.servers)]
+            server = self.api.order(turn)[0]
             turn += 1
-            with suppress(OSError, aiohttp.ClientError, TimeoutError):
+            try:
                 async with self.api.http.get(
                     f"https://{server}/api/v1/pods{query}",
                     ssl=self._identity(),
-                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_S),
+                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
                 ) as events:
                     async for line in events.content:
                         await self._see(json.loads(line))
+            except (OSError, aiohttp.ClientError, TimeoutError):
+                self.api.failed(server)
             await asyncio.sleep(1)
 
     async def _see(self, event: Mapping[str, object]) -> None:
