@@ -147,5 +147,8 @@ class Cloud(Provider, Protocol):
     def resources(self, site: Site) -> Resources:
         """What there is of a cluster, as it is registered and told."""
 
+    def explained(self, text: str) -> Iterable[str]:
+        """What to do about policies of an organisation that an answer of the cloud names."""
+
     def way(self, spec: Spec, bastion: str) -> Way | None:
         """How a tunnel points to the bastion of that name."""

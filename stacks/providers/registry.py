@@ -34,6 +34,11 @@ def cloud(spec: Spec) -> Cloud | None:
     return CLOUDS.get(spec.machines.provider)
 
 
+def explained(text: str) -> list[str]:
+    """What to do about refusals in it by policies of an organisation, of whatever cloud."""
+    return [line for one in CLOUDS.values() for line in one.explained(text)]
+
+
 def store_identity(spec: Spec) -> StoreIdentity | None:
     """How its object store knows its machines; None: by a key, or there is no store."""
     made = cloud(spec)

@@ -11,7 +11,7 @@ from stacks.config.cloud_values import AWS_ZONE
 from stacks.config.spec import Spec
 from stacks.providers import cloud
 from stacks.providers import places as pools
-from stacks.providers.aws import bastions, checks, quotas, store
+from stacks.providers.aws import bastions, checks, quotas, refusals, store
 from stacks.providers.aws import resources as made
 from stacks.providers.places import Place
 from stacks.providers.provider import OwnNetwork, Said, Way
@@ -49,6 +49,7 @@ _TUNNEL_OFFSET = 4
 problems = checks.problems
 unfit = checks.unfit
 resources = made.resources
+explained = refusals.explained
 warnings = quotas.warnings
 
 

@@ -12,7 +12,7 @@ from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.providers import cloud
 from stacks.providers import places as pools
-from stacks.providers.gcp import checks, disks, store
+from stacks.providers.gcp import checks, disks, refusals, store
 from stacks.providers.gcp import resources as made
 from stacks.providers.places import Place
 from stacks.providers.provider import OwnNetwork, Said, Way
@@ -60,6 +60,7 @@ _BASTION_TYPE = "e2-micro"
 problems = checks.problems
 unfit = checks.unfit
 resources = made.resources
+explained = refusals.explained
 
 
 def said(spec: Spec) -> Said | None:
