@@ -12,8 +12,8 @@
 #   ETCD_CA             hash of etcd's CAs, which it reads at a start; may be unset
 #   BACKUP_EVERY_H      hours between backups; 0: no timer
 #   BACKUP_KEEP, BACKUP_DIRECTORY, BACKUP_ENCRYPT: see snapshot.sh
-#   BACKUP_STORE, BACKUP_REGION, BACKUP_ACCESS_KEY, BACKUP_CA, BACKUP_PRUNE, BACKUP_PROXY: see object-store.sh; unset
-#                       where there is no object store
+#   BACKUP_STORE, BACKUP_REGION, BACKUP_ACCESS_KEY, BACKUP_IDENTITY, BACKUP_CA, BACKUP_PRUNE, BACKUP_PROXY: see
+#                       object-store.sh; unset where there is no object store
 # Changes: units etcd, kube-ha-etcd-guard and kube-ha-backup, /etc/kube-ha/etcd but for keys, /var/lib/kube-ha/etcd.
 DATA=$HOME_DIR/etcd
 PEER_URL=https://$ADDRESS:2380
@@ -183,7 +183,7 @@ backups() {
   local units=("$ROOT/etc/systemd/system/kube-ha-backup.service" "$ROOT/etc/systemd/system/kube-ha-backup.timer") \
   at="00/$BACKUP_EVERY_H"
   if [[ $BACKUP_EVERY_H == 24 ]]; then at=00; fi
-  if [[ -z ${BACKUP_STORE:-} ]]; then forget_store; fi
+  forget_store
   if [[ $BACKUP_EVERY_H == 0 ]]; then
     if [[ ! -e ${units[1]} ]]; then return; fi
     systemctl disable -q --now kube-ha-backup.timer
@@ -230,15 +230,30 @@ store_values() {
   local name
   if [[ -z ${BACKUP_STORE:-} ]]; then return; fi
   for name in BACKUP_{STORE,REGION,ACCESS_KEY,CA,PRUNE,PROXY}; do printf '%s=%q\n' "$name" "${!name:-}"; done
+  if [[ -n ${BACKUP_IDENTITY:-} ]]; then printf 'BACKUP_IDENTITY=%q\n' "$BACKUP_IDENTITY"; fi
 }
-# The secret of a store that is no longer used stays nowhere.
+# The secret of a key that is no longer used stays nowhere.
 forget_store() {
-  rm -f "$STATE"/backup.{sent,unsent}
-  if [[ ! -e $PKI/store.key ]]; then return; fi
-  rm -f "$PKI"/store.key "$PKI"/store-ca.crt
-  forget_keys "$PKI/store"
-  changes=$((changes + 1))
-  log "no more backups to an object store"
+  if [[ -z ${BACKUP_STORE:-} ]]; then
+    rm -f "$STATE"/backup.{sent,unsent}
+    forget_files "no more backups to an object store" "$PKI/store.key" "$PKI/store-ca.crt"
+  elif [[ -n ${BACKUP_IDENTITY:-} ]]; then
+    forget_files "the object store knows this machine without a key" "$PKI/store.key"
+  fi
+}
+forget_files() { # forget_files WHY FILE...
+  local why=$1 file gone=0
+  shift
+  for file in "$@"; do
+    if [[ ! -e $file ]]; then continue; fi
+    rm -f "$file"
+    forget_keys "$file"
+    gone=1
+  done
+  if ((gone)); then
+    changes=$((changes + 1))
+    log "$why"
+  fi
 }
 
 become_member() { # become_member FILE...: what etcd restarts for

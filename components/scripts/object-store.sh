@@ -1,11 +1,11 @@
 # shellcheck shell=bash
 # Sends snapshots to an object store with the API of S3, and deletes old ones there, by curl alone, which signs each
 # request (AWS Signature Version 4). Only definitions; snapshot.sh sources it. The store gets the SHA-256 of what is
-# sent, signed with the request, and takes nothing else.
+# sent, signed with the request, and takes nothing else. Google's, which knows machines by a token, goes by the MD5.
 # Variables: BACKUP_STORE (http(s)://host[:port]/bucket[/prefix]; empty: there is none), BACKUP_REGION,
 #   BACKUP_ACCESS_KEY, BACKUP_CA (1: its own, $PKI/store-ca.crt), BACKUP_PRUNE (1: old ones are deleted there),
-#   BACKUP_PROXY (URL; empty: none), and those of snapshot.sh. Reads the key's secret in $PKI/store.key. Changes:
-#   objects below <prefix>/<cluster>-<its id>/, the marks backup.sent and backup.unsent.
+#   BACKUP_PROXY (URL; empty: none), and those of snapshot.sh and store-identity.sh. Reads the key's secret in
+#   $PKI/store.key. Changes: objects below <prefix>/<cluster>-<its id>/, the marks backup.sent and backup.unsent.
 STORE_FOLDER=${CLUSTER}-$CLUSTER_ID
 NOTHING_SUM=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
 PAGES=100              # of 1000 names each
@@ -18,19 +18,22 @@ SENDING=$BACKUPS/.sending-$$
 # asked PATH SUM [WORD...]: one request, curl's other WORDs with it; what the store answers is in $SENDING-answer.
 # Where it refuses, or cannot be reached, the reason is on stdout.
 asked() {
-  local path=$1 sum=$2 origin code secret status said=$SENDING-answer error=$SENDING-error trust=()
+  local path=$1 sum=$2 origin code status said=$SENDING-answer error=$SENDING-error trust=() signed=()
   shift 2
   origin=$(cut -d/ -f1-3 <<<"$BACKUP_STORE")
-  secret=$(<"$PKI/store.key") secret=${secret//\\/\\\\}
+  if ! log_in; then
+    printf '%s\n' "$TROUBLE"
+    return 1
+  fi
   if [[ ${BACKUP_CA:-0} == 1 ]]; then trust=(--cacert "$PKI/store-ca.crt"); fi
+  if signs; then signed=(--aws-sigv4 "aws:amz:$BACKUP_REGION:s3" -H "x-amz-content-sha256: $sum"); fi
   rm -f "$said"
-  # The secret on stdin: a command line can be read by everybody. -q: no settings of root's own. Nothing is followed
+  # Secrets on stdin: a command line can be read by everybody. -q: no settings of root's own. Nothing is followed
   # elsewhere.
-  code=$(printf 'user = "%s:%s"\n' "$BACKUP_ACCESS_KEY" "${secret//\"/\\\"}" |
+  code=$(printf '%s\n' "$LOGIN" |
     (ulimit -f "$MOST_KIB" &&
-      exec curl -q -sS -K - --proto '=http,https' --proxy "${BACKUP_PROXY:-}" "${trust[@]}" --aws-sigv4 \
-        "aws:amz:$BACKUP_REGION:s3" \
-        -H "x-amz-content-sha256: $sum" --connect-timeout 10 --speed-limit 1 --speed-time "$STILL_S" --max-time 1200 \
+      exec curl -q -sS -K - --proto '=http,https' --proxy "${BACKUP_PROXY:-}" "${trust[@]}" "${signed[@]}" \
+        --connect-timeout 10 --speed-limit 1 --speed-time "$STILL_S" --max-time 1200 \
         --retry 2 --retry-delay 3 --retry-max-time 300 \
         --retry-all-errors -o "$said" -w '%{http_code}' "$@" "$origin$path" 2>"$error")) || {
     status=$?
@@ -65,10 +68,14 @@ send_object() { # send_object FILE NAME SUM
 not_sent() { # not_sent NAME REASON
   local todo="see that $NODE reaches it, and that it has room"
   case $2 in
-    *RequestTimeTooSkewed*) todo="set the clock of $NODE ($(date -u +%FT%TZ))" ;;
+    *RequestTimeTooSkewed* | *ExpiredToken* | *", by this clock") todo="set the clock of $NODE ($(date -u +%FT%TZ))" ;;
+    "the metadata service "*)
+      todo="see that $NODE has what the stack gave it (pulumi refresh, pulumi up), that its metadata service is on, and"
+      todo+=" that no rule there drops it: make ssh NODE=$NODE, curl -i $METADATA/"
+      ;;
     *NoSuchBucket*) todo="make that bucket, or name another one" ;;
-    *InvalidAccessKeyId* | *SignatureDoesNotMatch* | *AccessDenied* | *"access key"* | *"403 "*)
-      todo="see etcd.backup.objectStore.accessKey and kube-ha:backupSecretKey, and that this key may write there"
+    *InvalidAccessKeyId* | *SignatureDoesNotMatch* | *AccessDenied* | *"access key"* | *"403 "* | *"401 "*)
+      todo=$(let_in)
       ;;
     *AuthorizationHeaderMalformed* | *"301 "* | *"307 "*)
       todo="see etcd.backup.objectStore: endpoint and region have to be those of the bucket"
@@ -96,9 +103,10 @@ send_off() {
   exec 7>&-
   version=$(curl -q --version | awk 'NR == 1 {print $2}')
   # Older ones sign without the sum, or without the port.
-  [[ $(printf '%s\n' 7.88 "$version" | sort -V | head -n 1) == 7.88 ]] ||
+  if signs && [[ $(printf '%s\n' 7.88 "$version" | sort -V | head -n 1) != 7.88 ]]; then
     not_sent "$name" "curl $version here cannot sign it; 7.88 can"
-  [[ -s $PKI/store.key ]] || not_sent "$name" "there is no $PKI/store.key (pulumi up places it)"
+  fi
+  log_in || not_sent "$name" "$TROUBLE"
   sum=$(sha256sum <"$SENDING-sum")
   reason=$(send_object "$SENDING-sum" "$name.sha256" "${sum%% *}") || not_sent "$name" "$reason"
   reason=$(send_object "$SENDING-snapshot" "$name" "$(cut -d' ' -f1 "$SENDING-sum")") || not_sent "$name" "$reason"
@@ -152,5 +160,5 @@ prune_store() { # prune_store NAME: which has just been sent, and stays
 }
 not_pruned() { # not_pruned REASON
   die "the snapshot is at $BACKUP_STORE, but old ones there cannot be deleted: $1" \
-    "let this key list and delete there, or leave it to the bucket: etcd.backup.objectStore.prune: false"
+    "let $NODE list and delete there, or leave it to the bucket: etcd.backup.objectStore.prune: false"
 }

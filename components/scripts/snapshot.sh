@@ -26,6 +26,8 @@ source "$here/etcd-client.sh"
 source "$here/seal.sh"
 # shellcheck source=object-store.sh
 source "$here/object-store.sh"
+# shellcheck source=store-identity.sh
+source "$here/store-identity.sh"
 
 # The phase that changes things may run meanwhile, or be what this is run for: a lock of its own.
 own_backups() {

@@ -19,8 +19,10 @@ from typing import Self, TextIO
 
 from operations.engine.engine import Engine
 from operations.engine.progress import Progress
+from stacks.providers import registry
 
 LOGS = Path(".local/log")
+_PAGE = "docs/install/cloud-permissions.md, policies of an organisation"
 _EVERY_S = 0.5  # how often the log of events is looked at
 _LAST = 60  # lines of an engine that ended before it had anything to sum up
 _HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -58,8 +60,10 @@ def run(
         finally:
             code = process.wait()
         text.seek(0)
-        terminal.tell(_end(text.read().decode(errors="replace")))
+        said = text.read().decode(errors="replace")
+        terminal.tell(_end(said))
     if code:
+        terminal.tell(_policies(said))
         terminal.tell([f"all that the engine printed: {kept}"])
     return code if code >= 0 else 128 - code
 
@@ -129,6 +133,12 @@ def _told(
         *whole, part = (part + log.read()).split("\n")
         yield progress.lines(whole)
         yield progress.waiting()
+
+
+def _policies(text: str) -> list[str]:
+    """What to do where an organisation's policies were in the way; providers print their name."""
+    found = [f"  - {line}" for line in registry.explained(text)]
+    return [*found, f"  see {_PAGE}"] if found else []
 
 
 def _end(text: str) -> list[str]:

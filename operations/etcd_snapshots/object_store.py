@@ -1,7 +1,7 @@
 """Snapshots of etcd in the object store of a stack, as this computer reads them: names and files.
 
 The nodes write there (components/scripts/object-store.sh). Requests are signed as AWS describes it,
-Signature Version 4, with the stack's own key.
+Signature Version 4, with the stack's own key; without one as whoever is logged in here.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from xml.etree import ElementTree
 
 from operations.engine.engine import Engine, StackError
 from operations.engine.stack import Stack
-from operations.etcd_snapshots import snapshot_file, snapshot_seal
+from operations.etcd_snapshots import cloud_login, snapshot_file, snapshot_seal
 from stacks.config import object_store
+from stacks.providers import registry
+from stacks.providers.store_identity import Credentials
 
 SCHEME = "store:"  # before a snapshot's name, where others give a file
 LATEST = "latest"
@@ -44,9 +46,11 @@ class Store:
     bucket: str
     folder: str  # of this cluster
     region: str
-    access_key: str
+    access_key: str  # empty: the token is shown as it is
     secret: str
     ca: str | None  # PEM; None: what this computer trusts
+    token: str = ""  # of a key that ends
+    by_key: bool = True  # of the stack; False: as whoever is logged in here
 
     def names(self) -> list[str]:
         """Snapshots that are there, oldest first. Raises StackError."""
@@ -111,13 +115,16 @@ class Store:
         url = f"{self.endpoint}{quote(path)}"
         if query:
             url += f"?{urlencode(query, quote_via=quote, safe='')}"
-        headers = signed(
-            url,
-            region=self.region,
-            access_key=self.access_key,
-            secret=self.secret,
-            now=datetime.now(UTC),
-        )
+        headers = {"Authorization": f"Bearer {self.token}"}
+        if self.access_key:
+            headers = signed(
+                url,
+                region=self.region,
+                access_key=self.access_key,
+                secret=self.secret,
+                token=self.token,
+                now=datetime.now(UTC),
+            )
         context = ssl.create_default_context(cadata=self.ca)
         opener = urllib.request.build_opener(
             urllib.request.HTTPSHandler(context=context), _NoRedirect
@@ -137,10 +144,12 @@ class Store:
             text = f"{status} {next(_all(said, 'Code'), '')}: {next(_all(said, 'Message'), '')}"
         except ElementTree.ParseError:
             text = str(status)
+        key = f"kube-ha:{object_store.SECRET}" if self.by_key else "as whom you are logged in"
+        who = "the key has" if self.by_key else "you have"
         return StackError(
             f"{self.endpoint} refuses: {text}\n"
-            f"  do: see etcd.backup.objectStore, kube-ha:{object_store.SECRET} and this computer's "
-            "clock; the key has to list and read there"
+            f"  do: see etcd.backup.objectStore, {key} and this computer's clock; {who} to list "
+            "and read there"
         )
 
     def _broken(self, error: Exception) -> StackError:
@@ -167,14 +176,29 @@ def of(found: Stack, name: str) -> Store:
             f"Pulumi.{name}.yaml names no object store\n  do: set {object_store.PATH}, or give a "
             "file"
         )
+    known = _credentials(found, name)
     return Store(
         endpoint=said.endpoint,
         bucket=said.bucket,
         folder=object_store.folder(said, found.plan.spec.cluster.name, found.cluster_id),
         region=said.region,
-        access_key=said.access_key,
-        secret=Engine(name).secret(f"kube-ha:{object_store.SECRET}"),
+        access_key=known.access_key,
+        secret=known.secret,
+        token=known.token,
+        by_key=said.access_key is not None,
         ca=said.ca,
+    )
+
+
+def _credentials(found: Stack, name: str) -> Credentials:
+    """Raises StackError."""
+    identity = registry.store_identity(found.plan.spec)
+    if identity is not None:
+        return cloud_login.credentials(identity)
+    said = found.plan.spec.etcd.backup.object_store
+    return Credentials(
+        access_key=(said.access_key if said else None) or "",
+        secret=Engine(name).secret(f"kube-ha:{object_store.SECRET}"),
     )
 
 
@@ -233,14 +257,18 @@ def _latest(store: Store, names: Sequence[str], folder: Path, key: str) -> Path:
     )
 
 
-def signed(url: str, *, region: str, access_key: str, secret: str, now: datetime) -> dict[str, str]:
-    """The headers of a GET for `url`, whose query is encoded and in order.
+def signed(
+    url: str, *, region: str, access_key: str, secret: str, token: str = "", now: datetime
+) -> dict[str, str]:
+    """The headers of a GET for `url`, whose query is encoded and in order; `token`: of the key.
 
     AWS: "Create a signed AWS API request", service s3.
     """
     parts = urlsplit(url)
     moment = f"{now:%Y%m%dT%H%M%SZ}"
     headers = {"host": parts.netloc, "x-amz-content-sha256": _NOTHING, "x-amz-date": moment}
+    if token:
+        headers["x-amz-security-token"] = token
     names = ";".join(headers)
     lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
     request = "\n".join(["GET", parts.path, parts.query, lines, names, _NOTHING])
@@ -253,9 +281,7 @@ def signed(url: str, *, region: str, access_key: str, secret: str, now: datetime
     signature = hmac.digest(key, text.encode(), "sha256").hex()
     credential = f"Credential={access_key}/{scope}"
     return {
-        "Host": headers["host"],
-        "X-Amz-Content-Sha256": _NOTHING,
-        "X-Amz-Date": moment,
+        **{name.title(): value for name, value in headers.items()},
         "Authorization": f"{_ALGORITHM} {credential},SignedHeaders={names},Signature={signature}",
     }
 

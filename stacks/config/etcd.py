@@ -16,6 +16,7 @@ from stacks.config.fields import (
     ObjectPrefix,
     Section,
     StoreRegion,
+    is_unsaid,
 )
 
 
@@ -31,9 +32,12 @@ class ObjectStoreSpec(Section):
         "us-east-1",
         description="region that requests are signed for; auto: Google Cloud Storage",
     )
-    access_key: AccessKey = Field(
+    access_key: AccessKey | None = Field(
+        None,
+        exclude_if=is_unsaid,
         description="ID of the key that nodes use; its secret is kube-ha:backupSecretKey "
-        "(pulumi config set --secret)"
+        "(pulumi config set --secret); default: none, machines of a cloud show its store who "
+        "they are (docs/install/clouds.md)",
     )
     ca: Certificates | None = Field(
         None, description="CA of the endpoint; default: those that the machines trust"

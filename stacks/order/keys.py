@@ -36,10 +36,10 @@ def of_member(plan: Plan, node: Node) -> list[Key]:
     if plan.spec.etcd.backup.encrypt:
         files.append(_secret(f"{ETCD_PKI}/backup.key", Source("backup key")))
     store = plan.spec.etcd.backup.object_store
-    if store is not None:
+    if store is not None and store.access_key is not None:
         files.append(_secret(f"{ETCD_PKI}/store.key", Source("store secret")))
-        if store.ca is not None:
-            files.append(_open(f"{ETCD_PKI}/store-ca.crt", Source("text", store.ca)))
+    if store is not None and store.ca is not None:
+        files.append(_open(f"{ETCD_PKI}/store-ca.crt", Source("text", store.ca)))
     return files
 
 

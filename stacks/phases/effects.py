@@ -131,7 +131,7 @@ OF_VALUE: Mapping[tuple[str, str], Effect] = {
         ("etcd-member", f"BACKUP_{name}"): Effect(what="backups of etcd", then=_QUIET)
         for name in (
             *("EVERY_H", "KEEP", "DIRECTORY", "ENCRYPT"),
-            *("STORE", "REGION", "ACCESS_KEY", "CA", "PRUNE", "PROXY"),
+            *("STORE", "REGION", "ACCESS_KEY", "IDENTITY", "CA", "PRUNE", "PROXY"),
         )
     },
     ("master", "ADDRESS"): Effect(what="address", then=_QUIET),

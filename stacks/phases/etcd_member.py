@@ -57,7 +57,7 @@ def secret_keys(plan: Plan) -> str:
     """Which of a member's secrets they are that no public file tells."""
     store, seed = plan.spec.etcd.backup.object_store, rotation.signing(plan.spec.pki.rotation.seed)
     # The secret of an access key is replaced together with it.
-    words = [store.access_key] if store else []
+    words = [store.access_key] if store and store.access_key else []
     if seed > 1 and plan.spec.etcd.backup.encrypt:
         words.append(f"seed={seed}")
     return " ".join(words)
@@ -74,7 +74,7 @@ def _backups(plan: Plan) -> dict[str, str]:
         "BACKUP_KEEP": str(said.keep),
         "BACKUP_DIRECTORY": said.directory or "",
         "BACKUP_ENCRYPT": "1" if said.encrypt else "0",
-        **object_store.values(said.object_store, plan.spec.proxy),
+        **object_store.values(plan.spec),
     }
 
 

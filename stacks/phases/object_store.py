@@ -5,26 +5,29 @@ from __future__ import annotations
 from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 
-from stacks.config.etcd import ObjectStoreSpec
 from stacks.config.runtime import ProxySpec
+from stacks.config.spec import Spec
+from stacks.providers import registry
 
 VALUES = (
     *("BACKUP_STORE", "BACKUP_REGION", "BACKUP_ACCESS_KEY"),
-    *("BACKUP_CA", "BACKUP_PRUNE", "BACKUP_PROXY"),
+    *("BACKUP_IDENTITY", "BACKUP_CA", "BACKUP_PRUNE", "BACKUP_PROXY"),
 )
 
 
-def values(store: ObjectStoreSpec | None, proxy: ProxySpec) -> dict[str, str]:
+def values(spec: Spec) -> dict[str, str]:
     """What the phases that send are told, none of it secret."""
+    store, identity = spec.etcd.backup.object_store, registry.store_identity(spec)
     if store is None:
         return {"BACKUP_STORE": ""}
     return {
         "BACKUP_STORE": "/".join(filter(None, [store.endpoint, store.bucket, store.prefix])),
         "BACKUP_REGION": store.region,
-        "BACKUP_ACCESS_KEY": store.access_key,
+        "BACKUP_ACCESS_KEY": store.access_key or "",
+        **({"BACKUP_IDENTITY": identity.word} if identity else {}),
         "BACKUP_CA": "1" if store.ca else "0",
         "BACKUP_PRUNE": "1" if store.prune else "0",
-        "BACKUP_PROXY": _proxy(store.endpoint, proxy) or "",
+        "BACKUP_PROXY": _proxy(store.endpoint, spec.proxy) or "",
     }
 
 

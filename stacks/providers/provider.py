@@ -19,6 +19,7 @@ from stacks.config.spec import Spec
 from stacks.providers.places import Place
 from stacks.providers.resources import Resources
 from stacks.providers.site import Balancer, Site
+from stacks.providers.store_identity import StoreIdentity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +99,7 @@ class Cloud(Provider, Protocol):
     SPOT_SHUTDOWN_S: tuple[int, int] | None
     PROXY_PROTOCOL: bool  # its load balancers tell clients' addresses by it
     SPOT_NOTICE: bool  # a spot machine finds in its metadata (IMDS) when it will be taken away
+    STORE: StoreIdentity | None  # its object store; None: it knows no machines by themselves
     PROTECTED_BY: str  # who keeps an update from deleting a protected machine; empty: nobody does
 
     def said(self, spec: Spec) -> Said | None:
@@ -144,6 +146,9 @@ class Cloud(Provider, Protocol):
 
     def resources(self, site: Site) -> Resources:
         """What there is of a cluster, as it is registered and told."""
+
+    def explained(self, text: str) -> Iterable[str]:
+        """What to do about policies of an organisation that an answer of the cloud names."""
 
     def way(self, spec: Spec, bastion: str) -> Way | None:
         """How a tunnel points to the bastion of that name."""

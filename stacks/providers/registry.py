@@ -7,6 +7,7 @@ from stacks.providers import adopt, lab
 from stacks.providers.aws import provider as aws
 from stacks.providers.gcp import provider as gcp
 from stacks.providers.provider import Cloud, Provider
+from stacks.providers.store_identity import StoreIdentity, store
 
 OTHERS: dict[str, Provider] = {
     "lab": lab,
@@ -31,6 +32,17 @@ def of(spec: Spec) -> Provider:
 def cloud(spec: Spec) -> Cloud | None:
     """The cloud that machines are made in; None: they are made in none."""
     return CLOUDS.get(spec.machines.provider)
+
+
+def explained(text: str) -> list[str]:
+    """What to do about refusals in it by policies of an organisation, of whatever cloud."""
+    return [line for one in CLOUDS.values() for line in one.explained(text)]
+
+
+def store_identity(spec: Spec) -> StoreIdentity | None:
+    """How its object store knows its machines; None: by a key, or there is no store."""
+    made = cloud(spec)
+    return made.STORE if made and store(spec) else None
 
 
 def is_local(name: object) -> bool:

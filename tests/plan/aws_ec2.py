@@ -178,6 +178,19 @@ def _changed(ask: Ask, number: str, now: Given) -> None:
     _protect(ask, number, now)
     groups = now["vpcSecurityGroupIds"]
     ask("ec2", "modify_instance_attribute", InstanceId=number, Groups=groups)
+    profile = now.get("iamInstanceProfile")
+    if profile is not None:
+        _reprofile(ask, number, str(profile))
+
+
+def _reprofile(ask: Ask, number: str, profile: str) -> None:
+    of = [{"Name": "instance-id", "Values": [number]}]
+    found = ask("ec2", "describe_iam_instance_profile_associations", Filters=of)
+    (there,) = found["IamInstanceProfileAssociations"]
+    if not there["IamInstanceProfile"]["Arn"].endswith(f"/{profile}"):
+        said = {"Name": profile}
+        call = "replace_iam_instance_profile_association"
+        ask("ec2", call, AssociationId=there["AssociationId"], IamInstanceProfile=said)
 
 
 def _no_instance(ask: Ask, number: str, state: Given) -> None:
@@ -223,7 +236,7 @@ CREATE: Mapping[str, Create] = {
 UPDATE: Mapping[str, Update] = {
     "aws:ebs/volume:Volume": Update(frozenset({"iops", "size", "throughput", "type"}), _grown),
     "aws:ec2/instance:Instance": Update(
-        frozenset({"disableApiTermination", "vpcSecurityGroupIds"}), _changed
+        frozenset({"disableApiTermination", "iamInstanceProfile", "vpcSecurityGroupIds"}), _changed
     ),
 }
 DELETE: Mapping[str, Delete] = {

@@ -27,6 +27,18 @@ def _granted(ask: Ask, given: Given) -> Made:
     return f"{given.pop('role')}-{given.pop('policyArn')}", {}
 
 
+def _inline(ask: Ask, given: Given) -> Made:
+    name, role = given.pop("name"), given.pop("role")
+    ask(
+        "iam", "put_role_policy", RoleName=role, PolicyName=name, PolicyDocument=given.pop("policy")
+    )
+    return f"{role}:{name}", {}
+
+
+def _no_inline(ask: Ask, _key: str, state: Given) -> None:
+    ask("iam", "delete_role_policy", RoleName=state["role"], PolicyName=state["name"])
+
+
 def _profile(ask: Ask, given: Given) -> Made:
     name, tags, role = given.pop("name"), tags_of(given), given.pop("role")
     ask("iam", "create_instance_profile", InstanceProfileName=name, Tags=tags)
@@ -190,6 +202,7 @@ CREATE: Mapping[str, Create] = {
     "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": _closed,
     "aws:iam/instanceProfile:InstanceProfile": _profile,
     "aws:iam/role:Role": _role,
+    "aws:iam/rolePolicy:RolePolicy": _inline,
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment": _granted,
     "aws:lb/listener:Listener": _listener,
     "aws:lb/loadBalancer:LoadBalancer": _balancer,
@@ -199,6 +212,9 @@ CREATE: Mapping[str, Create] = {
     "aws:route53/zone:Zone": _zone,
 }  # fmt: skip
 UPDATE: Mapping[str, Update] = {
+    "aws:iam/rolePolicy:RolePolicy": Update(
+        frozenset({"policy"}), lambda ask, _, now: _inline(ask, dict(now))
+    ),
     "aws:s3/bucketObjectv2:BucketObjectv2": Update(
         frozenset({"content"}), lambda ask, _, now: _put(ask, dict(now))
     ),
@@ -214,6 +230,7 @@ DELETE: Mapping[str, Delete] = {
     "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": by_id("s3", "delete_public_access_block", "Bucket"),
     "aws:iam/instanceProfile:InstanceProfile": _no_profile,
     "aws:iam/role:Role": by_id("iam", "delete_role", "RoleName"),
+    "aws:iam/rolePolicy:RolePolicy": _no_inline,
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment": lambda ask, _, state: _grant("detach_role_policy")(ask, state),
     "aws:lb/listener:Listener": by_id("elbv2", "delete_listener", "ListenerArn"),
     "aws:lb/loadBalancer:LoadBalancer": by_id("elbv2", "delete_load_balancer", "LoadBalancerArn"),

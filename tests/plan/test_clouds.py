@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import configparser
+import fnmatch
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +21,15 @@ from tests.plan.recording import RunError
 from tests.plan.registration import Resource, Run
 from tests.plan.settled import Stacks, assert_changes, assert_exactly
 from tests.plan.told_pairs import Pair, told
-from tests.unit.configs import aws, behind_tunnel, gcp, of_region, planned
+from tests.unit.configs import (
+    aws,
+    behind_tunnel,
+    by_identity,
+    gcp,
+    of_region,
+    planned,
+    with_store,
+)
 from toolchain.values import Secret, Value, plain
 
 Config = Callable[[Mapping[str, object]], dict[str, object]]
@@ -68,6 +78,8 @@ EVERY_WAY: list[tuple[Config, Edits]] = [
     (gcp, {"machines.gcp.cloudController": "external"}),
     (gcp, {"frontDoors.ingress": {"pools": ["worker"]}, "machines.gcp.network": "mine", "machines.gcp.subnetwork": "mine", "machines.gcp.networkProject": "the-host-project"}),
     (gcp, {"pools.worker.spot": True, "machines.gcp.access": "public"}),
+    (gcp, by_identity("gcp")),
+    (gcp, by_identity("gcp", prune=False, prefix="")),
     (gcp, {"cluster.name": "a-cluster-with-a-name-of-32-chars"[:32]}),
     (gcp, {"pools.master.count": 1, "pools.worker.count": 1}),
     (gcp, behind_tunnel("gcp")),
@@ -82,6 +94,8 @@ EVERY_WAY: list[tuple[Config, Edits]] = [
     (aws, {"machines.aws.cloudController": "external"}),
     (aws, {"frontDoors.ingress": {"proxyProtocol": True}, "cluster.name": "a-cluster-with-a-name-of-32-chars"[:32]}),
     (aws, {"pools.worker.spot": True, "machines.aws.access": "public"}),
+    (aws, {**by_identity("aws"), "cluster.name": "a-cluster-with-a-name-of-32-chars"[:32]}),
+    (aws, by_identity("aws", prune=False, prefix="")),
     (aws, {"machines.aws.image": "ami-0123456789abcdef0"}),
     (aws, {"cluster.name": "a-cluster-with-a-name-of-32-chars"[:32]}),
     (aws, {"machines.aws.vpcId": "vpc-0123456789abcdef0", "machines/aws/subnets": {
@@ -451,6 +465,68 @@ def test_what_nodes_may_do_in_the_cloud_no_machine_with_an_open_port_may(
         assert bastion not in nodes
 
 
+ARN = "arn:aws:s3:::acme-etcd"
+
+
+@pytest.mark.parametrize("prune", [True, False])
+def test_on_aws_machines_of_etcd_alone_send_snapshots_to_their_folder_and_read_none(
+    stacks: Stacks, *, prune: bool
+) -> None:
+    _, run = stacks.settled(aws(by_identity("aws", prune=prune)))
+    who = {
+        m.name: m.text("iamInstanceProfile") for m in machines_of(run) if m.name != "prod-bastion"
+    }
+    assert {one for name, one in who.items() if "master" in name} == {"prod-etcd-eu-central-1"}
+    assert {one for name, one in who.items() if "worker" in name} == {"prod-nodes-eu-central-1"}
+    policy = run.named("prod-etcd-snapshots")
+    assert policy.text("role") == run.named("prod-etcd-role").text("name")
+    send, *look = json.loads(policy.text("policy"))["Statement"]
+    folder = "clusters/prod-????????????"
+    assert send["Resource"] == f"{ARN}/{folder}/*"
+    assert send["Action"] == ["s3:PutObject", *(["s3:DeleteObject"] if prune else [])]
+    assert [(one["Action"], one["Resource"], one["Condition"]) for one in look] == [
+        ("s3:ListBucket", ARN, {"StringLike": {"s3:prefix": f"{folder}/*"}})
+    ][: int(prune)]
+    # As the scripts say it.
+    own = f"clusters/prod-{'0123456789ab'}/"
+    assert fnmatch.fnmatchcase(own, f"{folder}/*")
+    assert not fnmatch.fnmatchcase("clusters/prod-2-0123456789ab/", f"{folder}/*")
+
+
+def test_at_google_the_machines_account_has_its_folder_of_the_bucket(stacks: Stacks) -> None:
+    engine, run = stacks.settled(gcp(by_identity("gcp")))
+    grant = run.named("prod-account-snapshots")
+    assert (grant.text("bucket"), grant.text("role")) == ("acme-etcd", "roles/storage.objectUser")
+    assert grant.text("member").startswith("serviceAccount:prod-nodes@")
+    condition = grant.value("condition")
+    assert isinstance(condition, dict)
+    assert condition["expression"] == (
+        'resource.name.startsWith("projects/_/buckets/acme-etcd/objects/clusters/prod-") || '
+        'api.getAttribute("storage.googleapis.com/objectListPrefix", "").startsWith("clusters/prod-")'
+    )
+    again = engine.up(gcp(by_identity("gcp", prune=False)))
+    grant = again.named("prod-account-snapshots")
+    assert grant.text("role") == "roles/storage.objectCreator"
+    assert "objectListPrefix" not in str(plain(grant.value("condition")))
+
+
+@pytest.mark.parametrize("config", [gcp, aws])
+def test_snapshots_by_identity_change_machines_in_place_and_leave_no_key(
+    stacks: Stacks, config: Config
+) -> None:
+    """Who was there: the key's file goes with the phase of each member; nothing restarts or is replaced."""
+    engine, _ = stacks.settled(config(with_store()))
+    run = engine.up(config(by_identity(config.__name__)))
+    assert [name for name in kinds(run, "!") if "attempt" not in name] == []
+    masters = {f"prod-master-{number}-machine" for number in (1, 2, 3)}
+    assert kinds(run, "~") == (masters if config is aws else set())
+    keys = [change.name for change in run.changes if change.name.endswith("-etcd-keys")]
+    assert len(keys) == 3
+    assert "store.key" not in "".join(
+        str(plain(run.named(name).inputs.get("stdin"))) for name in keys
+    )
+
+
 def test_sdks_of_clouds_are_imported_by_their_own_stacks_alone(stacks: Stacks) -> None:
     """They are big: a lab must not wait for them."""
     import subprocess
@@ -670,7 +746,8 @@ def test_a_pod_network_of_ones_own_meets_no_closed_door_between_nodes_and_may_ro
 def test_a_role_is_named_for_whatever_a_stack_makes_at_google(stacks: Stacks) -> None:
     page = (Path(__file__).parents[2] / "docs/install/cloud-permissions.md").read_text()
     zone = {"cluster.endpoint": "api.k8s.test", "frontDoors": {"dns": "managed", "zone": {"domain": "k8s.test", "private": True}}}  # fmt: skip
-    _, run = stacks.settled(gcp({**zone, "machines.gcp.serviceAccountRoles": ["roles/viewer"]}))
+    roles = {"machines.gcp.serviceAccountRoles": ["roles/viewer"], **by_identity("gcp")}
+    _, run = stacks.settled(gcp({**zone, **roles}))
     made = {r.type.partition("/")[0] for r in of_clouds(run) if r.type.startswith("gcp:")}
-    assert len(made) == 4
+    assert len(made) == 5
     assert [one for one in made if f"`{one}`" not in page] == []

@@ -120,7 +120,11 @@ _OF_CLOUD = (
         r"",
         "load balancer",
     ),
-    (r"aws:iam/|aws:ec2/placementGroup:|gcp:serviceaccount/|gcp:projects/", r"", "account"),
+    (
+        r"aws:iam/|aws:ec2/placementGroup:|gcp:serviceaccount/|gcp:projects/|gcp:storage/",
+        r"",
+        "account",
+    ),
     (r"(aws:ec2|gcp:compute)/instance:", r"-(bastion|tunnel)", "bastion"),
     (
         r"(aws:ec2|gcp:compute)/instance:|aws:ebs/|aws:ec2/volumeAttachment:|gcp:compute/disk:",

@@ -22,6 +22,7 @@ from stacks.providers.places import Place
 from stacks.providers.provider import OwnNetwork, Said, Way
 from stacks.providers.resources import Kind, OfMachine, Options, Resource, Resources
 from stacks.providers.site import Balancer, Machine, Site
+from stacks.providers.store_identity import StoreIdentity
 
 NAME = "toy"
 MADE = True
@@ -41,6 +42,7 @@ PROTECTED_BY = "the toy"
 SPOT_SHUTDOWN_S: tuple[int, int] | None = (20, 5)
 PROXY_PROTOCOL = True
 SPOT_NOTICE = True
+STORE: StoreIdentity | None = None
 
 
 class ToySpec(CloudSpec):
@@ -129,6 +131,10 @@ def unfit(type_: str, _roles: Collection[Role]) -> str:
 
 
 def warnings(_spec: Spec, _places: Sequence[Place]) -> Sequence[Problem]:
+    return ()
+
+
+def explained(_text: str) -> Sequence[str]:
     return ()
 
 

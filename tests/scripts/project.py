@@ -17,7 +17,7 @@ from tests.unit.configs import adopted, planned
 
 ROOT = Path(__file__).parents[2]
 
-# Says what is in `stack`, `diff`, `problems` and `events`; each run is a line in `calls`, and `pid`
+# Says what is in `stack`, `diff`, `problems` and `events`, and fails with `failure`; each run is a line in `calls`, and `pid`
 # is that of the last one. As the real one, it writes a salt into a stack file that has none.
 PULUMI = r"""#!/bin/bash
 printf '%s\n' "$*" >>calls
@@ -31,7 +31,8 @@ case $1 in
     for word; do if [[ $word == --event-log=* ]]; then cp events "${word#*=}"; fi; done
     grep -q encryptionsalt Pulumi.prod.yaml || echo 'encryptionsalt: v1:new' >>Pulumi.prod.yaml
     cat diff; cat problems >&2; exit "$(cat code)" ;;
-  up) echo applied ;;
+  up) if [[ -f failure ]]; then cat failure; exit 255; fi
+    echo applied ;;
 esac
 """
 

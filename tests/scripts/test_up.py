@@ -202,6 +202,29 @@ def test_a_copy_can_be_made_without_a_question(here: Project) -> None:
     assert "state sealed: " not in here.run(*words, KUBE_HA_STATE_KEY=key), "there is none yet"
 
 
+DENIED = (
+    "Diagnostics:\n  gcp:compute:Instance (prod-bastion):\n    error: googleapi: Error 412: Constraint "
+    "constraints/compute.vmExternalIpAccess violated for project my-project-123., conditionNotMet\n"
+)
+
+
+def test_policies_of_an_organisation_are_told_with_what_goes_with_them(prod: Project) -> None:
+    prod.says(failure=DENIED)
+    shown = up(prod, {QUESTION: "y\n"}, code=255)
+    told = shown[shown.index("conditionNotMet\n") :].splitlines()[1:3]
+    assert told == [
+        "  - policy compute.vmExternalIpAccess of your organisation at Google refuses it: set machines.gcp.access: tunnel",
+        "  see docs/install/cloud-permissions.md, policies of an organisation",
+    ]
+
+
+def test_another_failure_is_told_as_it_is(prod: Project) -> None:
+    prod.says(failure="Diagnostics:\n  error: a quota is reached\n")
+    shown = up(prod, {QUESTION: "y\n"}, code=255)
+    assert "a quota is reached" in shown
+    assert "organisation" not in shown
+
+
 def test_the_summary_is_short_whatever_the_size(prod: Project) -> None:
     nodes = {f"master-{number}": {"roles": ["master", "etcd"]} for number in (1, 2, 3)}
     nodes |= {f"worker-{number}": {"roles": ["worker"]} for number in range(1, 500)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.unit.configs import aws, behind_tunnel, gcp
+from tests.unit.configs import aws, behind_tunnel, by_identity, gcp
 
 _ETCD = {"pools.etcd": {"roles": ["etcd"], "count": 3}, "pools.master.roles": ["master"]}
 _NAMED = {"cluster.endpoint": "api.example.com"}
@@ -83,6 +83,7 @@ def _of(provider: str) -> dict[str, Mapping[str, object]]:
         "ingress": {"frontDoors.ingress": {}, f"{section}.ingressFrom": ["203.0.113.0/24", "198.51.100.0/24"]},
         "workload identity": IDENTITIES[provider],
         "spot machines": {"pools.worker.spot": True},
+        "snapshots by identity": by_identity(provider),
         "etcd on machines of its own": {**_ETCD, "pools.etcd.zones": _ZONES[provider]},
         "cloud controller": controlled,
         "decommissioned ones": {"pools.master.count": 4, "nodes": {"master-4": away, "worker-2": away}},

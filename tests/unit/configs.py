@@ -22,6 +22,18 @@ def with_store(**others: object) -> dict[str, object]:
     return {"etcd.backup": {"objectStore": {**STORE, **others}}, **secret}
 
 
+_STORES = {
+    "gcp": {"endpoint": "https://storage.googleapis.com", "region": "auto"},
+    "aws": {"endpoint": "https://s3.eu-central-1.amazonaws.com", "region": "eu-central-1"},
+}
+
+
+def by_identity(provider: str, **others: object) -> dict[str, object]:
+    """Edits: snapshots of etcd go to the cloud's own object store, which knows its machines."""
+    said = {**_STORES[provider], "bucket": "acme-etcd", "prefix": "clusters"}
+    return {"etcd.backup": {"objectStore": {**said, **others}}}
+
+
 def lab(edits: Mapping[str, object] | None = None) -> dict[str, object]:
     """3 masters with etcd, 2 workers in the lab; then `edits`, path -> value."""
     raw: dict[str, object] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from stacks.providers.aws import balancer, bastions, disks, ingress, regions
+from stacks.providers.aws import balancer, bastions, disks, ingress, regions, store
 from stacks.providers.aws.account import account, profile
 from stacks.providers.aws.images import image
 from stacks.providers.aws.scope import Scope
@@ -100,7 +100,7 @@ def machine(ground: Ground, said: Machine, after: tuple[str, ...]) -> OfMachine:
         private_ip=said.address,
         # It drops packets whose address is not the machine's, as those of pods that are routed.
         source_dest_check=False if aws.pod_routes and "node" in said.groups else None,
-        iam_instance_profile=profile("nodes"),
+        iam_instance_profile=profile(store.whose(scope, is_etcd=said.is_etcd)),
         user_data=UserData(name=name, disks=paths or None, pod_metadata=aws.pod_metadata),
         placement_group=Ref("etcd-apart", "name") if said.is_etcd else None,
         # AWS has no such protection of spot machines, and takes no word about it.

@@ -11,11 +11,12 @@ from stacks.config.cloud_values import AWS_ZONE
 from stacks.config.spec import Spec
 from stacks.providers import cloud
 from stacks.providers import places as pools
-from stacks.providers.aws import bastions, checks, quotas
+from stacks.providers.aws import bastions, checks, quotas, refusals, store
 from stacks.providers.aws import resources as made
 from stacks.providers.places import Place
 from stacks.providers.provider import OwnNetwork, Said, Way
 from stacks.providers.site import Balancer
+from stacks.providers.store_identity import StoreIdentity
 
 NAME = "aws"
 MADE = True
@@ -37,6 +38,7 @@ TUNNEL_FROM: tuple[str, ...] = ()  # SSM's agent on the bastion dials out, and t
 HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]] = {}  # they come from the load balancer's group
 OWN_LABELS = "aws"
 PROTECTED_BY = ""
+STORE: StoreIdentity | None = store.IDENTITY
 SPOT_SHUTDOWN_S: tuple[int, int] | None = None
 PROXY_PROTOCOL = True
 SPOT_NOTICE = True  # two minutes before (EC2 user guide, "Spot Instance interruption notices")
@@ -47,6 +49,7 @@ _TUNNEL_OFFSET = 4
 problems = checks.problems
 unfit = checks.unfit
 resources = made.resources
+explained = refusals.explained
 warnings = quotas.warnings
 
 

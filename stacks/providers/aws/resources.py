@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stacks.providers.aws import balancer, dns, images, ingress, machines
+from stacks.providers.aws import balancer, dns, images, ingress, machines, store
 from stacks.providers.aws.account import account
 from stacks.providers.aws.identity import identity
 from stacks.providers.aws.machines import Ground
@@ -34,6 +34,7 @@ def resources(site: Site) -> Resources:
             *net,
             *doors,
             *account(scope, "nodes", said.policies),
+            *store.role(scope),
             _apart(scope),
             *identity(scope),
             *bastion,

@@ -12,11 +12,12 @@ from stacks.config.problems import Problem
 from stacks.config.spec import Spec
 from stacks.providers import cloud
 from stacks.providers import places as pools
-from stacks.providers.gcp import checks, disks
+from stacks.providers.gcp import checks, disks, refusals, store
 from stacks.providers.gcp import resources as made
 from stacks.providers.places import Place
 from stacks.providers.provider import OwnNetwork, Said, Way
 from stacks.providers.site import Balancer
+from stacks.providers.store_identity import StoreIdentity
 
 NAME = "gcp"
 MADE = True
@@ -45,6 +46,7 @@ HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]] = {
 }
 OWN_LABELS = "goog"
 PROTECTED_BY = "Google"
+STORE: StoreIdentity | None = store.IDENTITY
 # 30 from the ACPI signal on (Compute Engine, "Spot VMs", preemption process), and the machine
 # itself needs some of them.
 SPOT_SHUTDOWN_S: tuple[int, int] | None = (25, 10)
@@ -58,6 +60,7 @@ _BASTION_TYPE = "e2-micro"
 problems = checks.problems
 unfit = checks.unfit
 resources = made.resources
+explained = refusals.explained
 
 
 def said(spec: Spec) -> Said | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stacks.providers.cloud import leads, role_name, short_name
-from stacks.providers.gcp import balancer, dns, ingress, machines
+from stacks.providers.gcp import balancer, dns, ingress, machines, store
 from stacks.providers.gcp.identity import identity
 from stacks.providers.gcp.network import firewall, network
 from stacks.providers.gcp.scope import Scope
@@ -58,10 +58,12 @@ def _account(scope: Scope) -> Iterator[Resource]:
         account_id=short_name(cluster, "nodes", limit=30),
         display_name=f"Machines of cluster {cluster}",
     )
+    member = Text((Ref("account", "email"),), _member)
     for role in scope.said.service_account_roles:
         yield Resource(f"account-{role_name(role)}", "account", "gcp.projects.IAMMember").of(
-            project=scope.said.project, role=role, member=Text((Ref("account", "email"),), _member)
+            project=scope.said.project, role=role, member=member
         )
+    yield from store.grant(scope, member)
 
 
 def _member(email: str) -> str:

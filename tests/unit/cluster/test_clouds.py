@@ -589,10 +589,10 @@ def test_a_vpc_that_is_there_needs_no_public_subnet_for_a_tunnel() -> None:
 def test_the_stack_of_the_docs_is_one() -> None:
     page = (Path(__file__).parents[3] / "docs/install/clouds.md").read_text()
     blocks = re.findall(r"```yaml\n(config:.*?)```", page, re.DOTALL)
-    whole, with_spot, more, with_roles, with_ingress = (
+    whole, with_spot, more, with_roles, store, with_ingress = (
         yaml.safe_load(block)["config"] for block in blocks
     )
-    for config in (with_roles, with_ingress, whole, with_spot, whole | more):
+    for config in (with_roles, with_ingress, whole, with_spot, whole | store, whole | more):
         raw = {key.removeprefix("kube-ha:"): value for key, value in config.items()}
         plan = plan_of(load(raw, read_keys=False))
         workers = 8 if config is with_spot else 3

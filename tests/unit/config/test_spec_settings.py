@@ -8,7 +8,7 @@ from stacks.checks import object_store as check_object_store
 from stacks.phases import etcd_member
 from stacks.phases import object_store as phase_object_store
 from tests.unit.certificate import certificate
-from tests.unit.configs import STORE, lab, planned, problems
+from tests.unit.configs import STORE, aws, by_identity, gcp, lab, planned, problems, with_store
 
 PEM = (
     "write the lines from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE----- below `ca: |`, "
@@ -17,6 +17,7 @@ PEM = (
 OIDC = {"issuerUrl": "https://id.example.com", "clientId": "kube"}
 
 STORE_PATH = "etcd.backup.objectStore"
+KEYLESS = {"etcd.backup": {"objectStore": {"endpoint": "https://s3.example.com", "bucket": "acme"}}}
 GIVEN = {"backupSecretKey": {"secure": "v1:x"}}
 
 CALICO = {"network.plugin": "calico"}
@@ -82,6 +83,8 @@ BAD = [
     ({"etcd.backup": {"objectStore": {**STORE, "accessKey": "AKIA:secret"}}}, f"{STORE_PATH}.accessKey", "'AKIA:secret' is not an ID of an access key; it has 3 to 128 letters, digits and _ . + = @ -"),
     ({"etcd.backup": {"objectStore": {**STORE, "secretKey": "x"}}}, f"{STORE_PATH}.secretKey", "unknown key `secretKey`; known are endpoint, bucket, prefix, region, accessKey, ca, prune"),
     ({**GIVEN, "etcd": {"quotaBackendGib": 5, "backup": {"objectStore": STORE}}}, STORE_PATH, "a store takes 5 GiB in one request, so with it quotaBackendGib is 4 at most; use etcd.backup.directory for a bigger etcd"),
+    (KEYLESS, f"{STORE_PATH}.accessKey", "is missing; machines in the lab are known to no store by themselves: write the ID of a key"),
+    ({**GIVEN, **KEYLESS}, f"{STORE_PATH}.accessKey", "is missing; machines in the lab are known to no store by themselves: write the ID of a key"),
     ({"etcd.backup": {"objectStore": STORE}}, STORE_PATH, "there is no secret for its accessKey; `pulumi config set --secret kube-ha:backupSecretKey` asks for it"),
     ({"backupSecretKey": "in plain text", "etcd.backup": {"objectStore": STORE}}, "backupSecretKey", "is a secret and stands here in plain text: replace it where it is from, then `pulumi config set --secret kube-ha:backupSecretKey`"),
     ({"hooks": {"url": "http://hooks.example.com"}}, "hooks.url", "is not https: nothing would say who asks, nor who answers"),
@@ -273,3 +276,35 @@ def test_a_bundle_of_cas_is_too_much_for_one_command() -> None:
     [(path, text)] = problems(lab({**GIVEN, "etcd.backup": said}))
     assert path == f"{STORE_PATH}.ca"
     assert text.startswith(f"has {len(ca)} bytes, 2048 at most")
+
+
+@pytest.mark.parametrize(
+    ("provider", "edits", "path", "text"),
+    [
+        ("aws", {**by_identity("aws"), **GIVEN}, "accessKey", "is missing, and there is a secret (kube-ha:backupSecretKey): write the ID of its key; or, where machines are to show who they are, take it out: `pulumi config rm kube-ha:backupSecretKey`"),
+        ("aws", by_identity("aws", endpoint="http://s3.eu-central-1.amazonaws.com"), "endpoint", "'http://s3.eu-central-1.amazonaws.com' would see credentials of the machines, for accessKey is missing; write one of their cloud, as https://s3.eu-central-1.amazonaws.com, or the ID of a key"),
+        ("aws", by_identity("aws", endpoint="https://storage.googleapis.com"), "endpoint", "'https://storage.googleapis.com' would see credentials of the machines, for accessKey is missing; write one of their cloud, as https://s3.eu-central-1.amazonaws.com, or the ID of a key"),
+        ("gcp", by_identity("gcp", endpoint="https://storage.googleapis.com.example.com"), "endpoint", "'https://storage.googleapis.com.example.com' would see credentials of the machines, for accessKey is missing; write one of their cloud, as https://storage.googleapis.com, or the ID of a key"),
+    ],
+)  # fmt: skip
+def test_credentials_of_machines_are_for_their_cloud_alone(
+    provider: str, edits: dict[str, object], path: str, text: str
+) -> None:
+    make = {"aws": aws, "gcp": gcp}[provider]
+    assert problems(make(edits)) == [(f"{STORE_PATH}.{path}", text)]
+
+
+@pytest.mark.parametrize(("provider", "word"), [("aws", "ec2"), ("gcp", "gce")])
+def test_members_are_told_of_no_key_where_the_cloud_knows_them(provider: str, word: str) -> None:
+    make = {"aws": aws, "gcp": gcp}[provider]
+    plan = planned(make(by_identity(provider)))
+    told = etcd_member.snapshot(plan, plan.etcd[0])
+    assert (told["BACKUP_IDENTITY"], told["BACKUP_ACCESS_KEY"]) == (word, "")
+    assert "BACKUP_IDENTITY" not in etcd_member.snapshot(planned(make(with_store())), plan.etcd[0])
+    assert check_object_store.secret(plan.spec, {}) is None
+    assert not [path for path, _ in plan.warnings if path == STORE_PATH]
+    plan = planned(make({**by_identity(provider), f"machines.{provider}.podMetadata": True}))
+    assert [text for path, text in plan.warnings if path == STORE_PATH] == [
+        "with podMetadata every pod on a machine may do there what the machine may: write and, with prune, "
+        "delete snapshots; name an accessKey, or keep versions in the bucket"
+    ]
