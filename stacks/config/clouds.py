@@ -13,6 +13,7 @@ from stacks.config.fields import (
     Cidr,
     CloudLabel,
     CloudName,
+    HcloudImage,
     IdentityPool,
     ImageName,
     InstanceType,
@@ -57,7 +58,7 @@ class NodeRuleSpec(Section):
 
 
 class CloudSpec(Section):
-    """What both clouds have in common."""
+    """What all clouds have in common."""
 
     access: Literal["bastion", "tunnel", "public"] = Field(
         "bastion",
@@ -123,7 +124,7 @@ class CloudSpec(Section):
         "the machine is replaced, and can grow",
     )
     labels: dict[CloudLabel, CloudLabel] = Field(
-        default_factory=dict, description="labels (GCP) or tags (AWS) of all resources"
+        default_factory=dict, description="labels (tags on AWS) of all resources"
     )
     deletion_protection: bool = Field(
         default=True,
@@ -302,4 +303,29 @@ class AwsSpec(CloudSpec):
         None,
         exclude_if=is_unsaid,
         description="roles for service accounts of the cluster (IRSA), by the tokens of their pods",
+    )
+
+
+class HcloudSpec(CloudSpec):
+    access: Literal["public"] = Field(
+        "public",
+        description="each machine has a public IPv4 address that stays, and a firewall; there is "
+        "no other way, for the cloud has no NAT",
+    )
+    network_zone: Literal["eu-central", "us-east", "us-west", "ap-southeast"] = Field(
+        "eu-central",
+        description="where the private network is; pools name its locations as zones: fsn1, nbg1, "
+        "hel1; ash; hil; sin",
+    )
+    cidr: Cidr = Field(
+        "10.20.0.0/20", description="range of the private network, one of RFC 1918 that is unused"
+    )
+    image: HcloudImage = Field(
+        "debian-12",
+        description="image with cloud-init, by its name or as the ID of a snapshot; read when a "
+        "machine is made",
+    )
+    machine_type: InstanceType = Field("cx33", description="server type")
+    load_balancer_type: Literal["lb11", "lb21", "lb31"] = Field(
+        "lb11", description="of each load balancer: up to 25, 75 or 150 machines behind it"
     )

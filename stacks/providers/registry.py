@@ -6,6 +6,7 @@ from stacks.config.spec import Spec
 from stacks.providers import adopt, lab
 from stacks.providers.aws import provider as aws
 from stacks.providers.gcp import provider as gcp
+from stacks.providers.hcloud import provider as hcloud
 from stacks.providers.provider import Cloud, Provider
 
 OTHERS: dict[str, Provider] = {
@@ -15,6 +16,7 @@ OTHERS: dict[str, Provider] = {
 CLOUDS: dict[str, Cloud] = {
     "gcp": gcp,
     "aws": aws,
+    "hcloud": hcloud,
 }
 
 

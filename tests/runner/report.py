@@ -68,7 +68,10 @@ def _details(ended: Sequence[Result]) -> None:
             if case.outcome == "failed":
                 print(f"  failed   {case.name}: {case.words}")
         if not result.good:
-            print(f"  failed   {result.name}: its log is {LOGS / 'tests' / result.name}.log", flush=True)
+            print(
+                f"  failed   {result.name}: its log is {LOGS / 'tests' / result.name}.log",
+                flush=True,
+            )
 
 
 def _measures(names: Sequence[str]) -> None:
