@@ -118,7 +118,10 @@ def created(kind: str, inputs: Properties) -> tuple[str, Properties]:
 
 def _of_hcloud(short: str, mark: str, inputs: Properties) -> tuple[str, Properties]:
     """IDs are numbers, as texts, but for what is a part of something else."""
-    whole = {"NetworkSubnet": ("networkId", "ipRange"), "LoadBalancerNetwork": ("loadBalancerId", "ip")}
+    whole = {
+        "NetworkSubnet": ("networkId", "ipRange"),
+        "LoadBalancerNetwork": ("loadBalancerId", "ip"),
+    }
     parts = [str(plain(inputs[key])).removesuffix(".0") for key in whole.get(short, ())]
     made: dict[str, Value] = {"ipAddress": _address(mark), "ipv4": "198.51.100.7"}
     return "-".join(parts) or str(int(mark[:10], 16)), {**made, **inputs}
@@ -158,7 +161,9 @@ def _declared(
     """Inputs of a type by their names on the wire, those that have to be there, and names of the SDK's types."""
     package, path, name = kind.split(":")
     folder = path.partition("/")[0]
-    module = importlib.import_module(f"pulumi_{package}" + (f".{folder}" if folder != "index" else ""))
+    module = importlib.import_module(
+        f"pulumi_{package}" + (f".{folder}" if folder != "index" else "")
+    )
     cls = getattr(module, name)
     accepted = inspect.signature(cls._internal_init).parameters
     # What the constructor itself asks for, when it makes the bag of inputs.
@@ -608,7 +613,7 @@ def _hcloud_name(given: Given) -> Iterator[str]:
 
 
 def _hcloud_server(given: Given) -> Iterator[str]:
-    """Both protections are one (docs/resources/server.md); 32 KiB of user data; 5 firewalls (Firewalls, FAQ)."""
+    """Both protections are one (the provider's page of hcloud_server); 32 KiB of user data; 5 firewalls (Firewalls, FAQ)."""
     if given.get("location") not in _LOCATIONS or given.get("datacenter"):
         yield f"location {given.get('location')}"
     if given.get("deleteProtection") != given.get("rebuildProtection"):
@@ -669,7 +674,11 @@ def _hcloud_one_of(*keys: str) -> Callable[[Given], Iterator[str]]:
 
 def _hcloud_service(given: Given) -> Iterator[str]:
     """Of tcp both ports are needed; checks are by http or tcp, and https is http with tls."""
-    if given.get("protocol") != "tcp" or not given.get("listenPort") or not given.get("destinationPort"):
+    if (
+        given.get("protocol") != "tcp"
+        or not given.get("listenPort")
+        or not given.get("destinationPort")
+    ):
         yield "protocol, ports"
     check = given.get("healthCheck")
     if not isinstance(check, dict) or check.get("protocol") not in ("http", "tcp"):
@@ -683,7 +692,7 @@ def _hcloud_service(given: Given) -> Iterator[str]:
 
 
 def _hcloud_network(given: Given) -> Iterator[str]:
-    """One of RFC 1918 (docs/resources/network.md)."""
+    """One of RFC 1918 (the provider's page of hcloud_network)."""
     network = IPv4Network(str(given.get("ipRange")))
     if not network.is_private or not str(network).startswith(("10.", "172.", "192.168.")):
         yield f"range {network}"
@@ -726,7 +735,10 @@ _RULES: list[tuple[str, Callable[[Given], Iterator[str]]]] = [
     (r"aws:ec2/securityGroup:.*", _aws_group),
     (r"aws:.*", _aws_tags),
     (r"aws:ec2/placementGroup:.*", _aws_placement),
-    (r"hcloud:index/(server|volume|firewall|network|sshKey|primaryIp|loadBalancer|placementGroup):.*", _hcloud_name),
+    (
+        r"hcloud:index/(server|volume|firewall|network|sshKey|primaryIp|loadBalancer|placementGroup):.*",
+        _hcloud_name,
+    ),
     (r"hcloud:.*", _gcp_labels),
     (r"hcloud:index/server:.*", _hcloud_server),
     (r"hcloud:index/firewall:.*", _hcloud_firewall),

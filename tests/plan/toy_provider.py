@@ -1,4 +1,4 @@
-"""A fifth provider, all of it: its section, what stacks/ asks of it, and its resources.
+"""One provider more, all of it: its section, what stacks/ asks of it, and its resources.
 
 A cloud whose machines are commands of this computer: no other resource type has to be known to the recording engine.
 """
