@@ -38,6 +38,7 @@ def problems(spec: Spec, places: Sequence[Place]) -> list[Problem]:
     return [
         *out,
         *_access(spec),
+        *_lacking(spec),
         *_controller(spec),
         *_pools(spec, cloud, said),
         *_addresses(spec, cloud),
@@ -107,6 +108,20 @@ def _access(spec: Spec) -> Iterator[Problem]:
     if networks.backend(spec).needs_layer_2:
         text = "needs one layer 2, which no network of a cloud is; use vxlan"
         yield Problem("network.backend", f"{spec.network.backend} {text}")
+
+
+def _lacking(spec: Spec) -> Iterator[Problem]:
+    """Keys of all clouds that this one does not have."""
+    section = clouds.settings(spec)
+    if section is None:
+        return
+    for key, why in section.LACKS.items():
+        field = type(section).model_fields[key]
+        if why and getattr(section, key) != field.default:
+            yield Problem(f"{clouds.path(spec)}.{field.alias}", f"{why}; leave it out")
+        for name, pool in spec.pools.items():
+            if why and getattr(pool, key, None) is not None:
+                yield Problem(f"pools.{name}.{field.alias}", f"{why}; leave it out")
 
 
 def _way_in(cloud: CloudSpec, where: str) -> Iterator[Problem]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from stacks.config.fields import (
     AccountId,
@@ -58,7 +61,18 @@ class NodeRuleSpec(Section):
 
 
 class CloudSpec(Section):
-    """What all clouds have in common."""
+    """What clouds have in common; `LACKS`: what one has not, and why, or empty: it says itself."""
+
+    LACKS: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        schema = handler(core)
+        for key in cls.LACKS:
+            handler.resolve_ref_schema(schema)["properties"].pop(cls.model_fields[key].alias)
+        return schema
 
     access: Literal["bastion", "tunnel", "public"] = Field(
         "bastion",
@@ -307,10 +321,16 @@ class AwsSpec(CloudSpec):
 
 
 class HcloudSpec(CloudSpec):
+    LACKS: ClassVar[Mapping[str, str]] = {
+        "tunnel_port": "",
+        "bastion_machine_type": "",
+        "ingress_from": "does not hold: load balancers of Hetzner let in everybody",
+        "pod_routes": "is no setting of a server of Hetzner",
+        "disk_gib": "is not said here: the boot disk is as big as the server type has it",
+    }
     access: Literal["public"] = Field(
         "public",
-        description="each machine has a public IPv4 address that stays, and a firewall; there is "
-        "no other way, for the cloud has no NAT",
+        description="each machine has a static IPv4 address and a firewall; there is no NAT",
     )
     network_zone: Literal["eu-central", "us-east", "us-west", "ap-southeast"] = Field(
         "eu-central",
@@ -322,8 +342,7 @@ class HcloudSpec(CloudSpec):
     )
     image: HcloudImage = Field(
         "debian-12",
-        description="image with cloud-init, by its name or as the ID of a snapshot; read when a "
-        "machine is made",
+        description="image with cloud-init, or ID of a snapshot; read when a machine is made",
     )
     machine_type: InstanceType = Field("cx33", description="server type")
     load_balancer_type: Literal["lb11", "lb21", "lb31"] = Field(

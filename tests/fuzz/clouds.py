@@ -188,7 +188,7 @@ def _aws(dice: Dice) -> dict[str, object]:
 
 
 def _hcloud(dice: Dice) -> dict[str, object]:
-    chosen = ("networkZone", *_WAY_IN, "cidr", "diskGib", "podRoutes", "etcdDiskGib")
+    chosen = ("networkZone", *_WAY_IN, "cidr", "diskGib", "podRoutes")
     own = draws.section(dice, HcloudSpec, without=(*chosen, *_CHOSEN))
     own |= {"sshFrom": [*_SSH_FROM], "cidr": "10.92.0.0/20", **_common(dice)}
     if own.get("apiLoadBalancer") == "external":
@@ -197,8 +197,9 @@ def _hcloud(dice: Dice) -> dict[str, object]:
         own["cloudController"] = "none"  # it needs another setting of kubelets
     if dice.chance(10):
         own |= {"image": "ubuntu-24.04", "loadBalancerType": "lb31", "machineType": "cpx32"}
-    if dice.chance(10):
-        own["etcdDiskGib"] = dice.between(10, 200)
+    for key, value in (("access", "public"), ("networkZone", "eu-central")):
+        if dice.chance(10):
+            own[key] = value
     return own
 
 

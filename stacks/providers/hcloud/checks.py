@@ -31,7 +31,6 @@ def problems(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
     said = spec.machines.hcloud
     if said is None:
         return
-    yield from _idle(spec, said)
     yield from _network(said)
     yield from _disks(spec, said)
     yield from _balancers(spec, said, places)
@@ -57,23 +56,6 @@ def warnings(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
         if said.network_zone != locations.EUROPE and type_.startswith(_OF_EUROPE):
             text = f"{type_} was sold in {locations.EUROPE} alone; elsewhere take ccx13, or a cpx"
             yield Problem(path, text)
-
-
-def _idle(spec: Spec, said: HcloudSpec) -> Iterator[Problem]:
-    """Settings that other clouds have."""
-    usual, where = HcloudSpec.model_fields, "machines.hcloud"
-    size = "is not said here: the boot disk is as big as the server type has it; leave it out"
-    if said.disk_gib != usual["disk_gib"].default:
-        yield Problem(f"{where}.diskGib", size)
-    for name, pool in spec.pools.items():
-        if pool.disk_gib is not None:
-            yield Problem(f"pools.{name}.diskGib", size)
-    if said.pod_routes:
-        text = "is no setting of a server here; leave it out, and make routes of the network"
-        yield Problem(f"{where}.podRoutes", text)
-    if said.ingress_from:
-        text = "does not hold: Hetzner's load balancers let in everybody; leave it out"
-        yield Problem(f"{where}.ingressFrom", text)
 
 
 def _network(said: HcloudSpec) -> Iterator[Problem]:
