@@ -325,7 +325,7 @@ class HcloudSpec(CloudSpec):
         "tunnel_port": "",
         "bastion_machine_type": "",
         "ingress_from": "does not hold: load balancers of Hetzner let in everybody",
-        "pod_routes": "is no setting of a server of Hetzner",
+        "pod_routes": "is not a setting of Hetzner's servers",
         "disk_gib": "is not said here: the boot disk is as big as the server type has it",
     }
     access: Literal["public"] = Field(

@@ -36,7 +36,7 @@ PROBLEMS = [
     ({"pools.worker.diskGib": 80}, {"pools.worker.diskGib": "as big as the server type has it; leave it out"}),
     ({"machines.hcloud.etcdDiskGib": 11000}, {"machines.hcloud.etcdDiskGib": "11000 is more than a volume has, 10240"}),
     ({"pools.master.etcdDiskGib": 11000}, {"pools.master.etcdDiskGib": "11000 is more than a volume has, 10240"}),
-    ({"machines.hcloud.podRoutes": True}, {"machines.hcloud.podRoutes": "is no setting of a server"}),
+    ({"machines.hcloud.podRoutes": True}, {"machines.hcloud.podRoutes": "is not a setting of Hetzner's servers"}),
     ({"machines.hcloud.bastionMachineType": "cx23"}, {"machines.hcloud.bastionMachineType": "is for a bastion"}),
     ({"machines.hcloud.tunnelPort": 20023}, {"machines.hcloud.tunnelPort": "is for access tunnel"}),
     ({"machines.hcloud.ingressFrom": ["192.0.2.0/24"], "frontDoors.ingress": {}}, {"machines.hcloud.ingressFrom": "let in everybody; leave it out"}),
