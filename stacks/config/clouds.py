@@ -142,8 +142,8 @@ class CloudSpec(Section):
     )
     deletion_protection: bool = Field(
         default=True,
-        description="machines with etcd cannot be deleted by hand; on GCP not by an update either, "
-        "until an update with false has lifted it",
+        description="machines with etcd cannot be deleted by hand; on GCP and Hetzner Cloud not by "
+        "an update either, until an update with false has lifted it",
     )
     pod_metadata: bool = Field(
         default=False,

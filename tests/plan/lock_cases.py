@@ -166,6 +166,7 @@ CASES: Mapping[str, Case] = {
     ),
     "hcloud": Case(
         make=hcloud,
+        start={"machines.hcloud.deletionProtection": False},
         edits={
             "worker added, master made anew": [{"pools.worker.count": 3, **_anew("master-2")}],
             "ingress": [{"frontDoors.ingress": {}}],

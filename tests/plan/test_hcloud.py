@@ -22,6 +22,7 @@ Edits = Mapping[str, object]
 GATE = ["! prod-acceptance-attempt", "~ prod-nodes", "~ prod-gate"]
 ADDRESSES = ["! prod-addon-serving-certificates-attempt", "~ prod-addon-serving-certificates"]
 OUTSIDE = {"machines.hcloud.apiLoadBalancer": "external", "machines.hcloud.apiFrom": ["0.0.0.0/0"]}
+OFF = {"machines.hcloud.deletionProtection": False}
 ALONE = {"pools.master.count": 1}
 OF_ETCD = {"pools.etcd": {"roles": ["etcd"], "count": 3, "zones": ["fsn1", "nbg1", "hel1"]}}
 AMERICAN = {"machines.hcloud.networkZone": "us-east", "machines.hcloud.machineType": "ccx13", "machines.hcloud.fewZones": True, "pools.master.zones": ["ash"], "pools.worker.zones": ["ash"]}  # fmt: skip
@@ -131,13 +132,13 @@ def test_an_edit_changes_exactly_this(
     [
         (None, {}),
         ({}, {"pools.worker.count": 3}),
-        ({}, ALONE),
+        (OFF, ALONE),
         (ALONE, {}),
         ({}, OUTSIDE),
         ({}, {"machines.hcloud.labels": {"team": "a"}}),
         ({}, {"machines.hcloud.etcdDiskGib": 40}),
         ({}, {"nodes.worker-1": {"generation": 2}}),
-        ({}, {"nodes.master-2": {"generation": 2, "zone": "hel1"}, "machines.hcloud.fewZones": True}),
+        (OFF, {"nodes.master-2": {"generation": 2, "zone": "hel1"}, "machines.hcloud.fewZones": True}),
         ({"frontDoors.ingress": {}}, {"frontDoors.ingress": {"proxyProtocol": True}}),
         ({"frontDoors.ingress": {}}, {"pools.worker.count": 1}),
         ({}, {"nodes.worker-2": {"state": "decommissioned"}}),
@@ -160,8 +161,8 @@ def test_the_other_kind_of_load_balancer_is_there_before_the_first_goes(stacks: 
 def test_a_raised_generation_makes_one_machine_anew_and_keeps_its_disk_and_its_address(
     stacks: Stacks,
 ) -> None:
-    engine, born = stacks.settled(hcloud())
-    run = engine.up(hcloud({"nodes.master-2.generation": 2}))
+    engine, born = stacks.settled(hcloud(OFF))
+    run = engine.up(hcloud({**OFF, "nodes.master-2.generation": 2}))
     own = {"machine", "etcd-disk-attached", "balanced-internal"}
     assert kinds(run, "!") == {f"prod-master-2-{what}" for what in own}
     assert not kinds(run, "~") | kinds(run, "+") | kinds(run, "-")

@@ -83,7 +83,7 @@ def _server(scope: Scope, said: Machine, disks: tuple[Resource, ...]) -> Resourc
         networks=[{"subnet_id": SUBNET, "ip": said.address, "alias_ips": []}],
         firewall_ids=firewalls_of(said),
         placement_group_id=number(_apart(said.zone)) if said.is_etcd else None,
-        # Against people: the provider lifts it before it deletes. It takes both or none.
+        # It takes both or none.
         delete_protection=protected,
         rebuild_protection=protected,
         labels=scope.labels,

@@ -33,7 +33,8 @@ TUNNEL_FROM: tuple[str, ...] = ()
 # They come by the private network, which no firewall of the cloud filters.
 HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]] = {}
 OWN_LABELS = ""
-PROTECTED_BY = ""  # the provider lifts the protection before it deletes
+# The provider's pages say that it lifts this before it deletes, and for servers it does not.
+PROTECTED_BY = "Hetzner"
 SPOT = False
 SPOT_SHUTDOWN_S: tuple[int, int] | None = None
 PROXY_PROTOCOL = True

@@ -128,9 +128,16 @@ def test_what_machines_are_made_in_is_fixed(edits: dict[str, object], path: str)
     assert path in dict(refused.value.problems)
 
 
-def test_a_protected_machine_may_leave_for_the_provider_lifts_the_protection() -> None:
+def test_a_protected_machine_is_not_taken_out_before_its_protection_is() -> None:
     before = memory.read(memory.of(planned(hcloud())))
-    transition.check(before, planned(hcloud({"pools.master.count": 1})))
+    for edit in ({"pools.master.count": 1}, {"nodes.master-2.generation": 2}):
+        with pytest.raises(transition.TransitionError) as refused:
+            transition.check(before, planned(hcloud(edit)))
+        assert "and Hetzner protects it" in dict(refused.value.problems)["machines.hcloud.deletionProtection"]  # fmt: skip
+    off = {"machines.hcloud.deletionProtection": False}
+    transition.check(before, planned(hcloud(off)))
+    lifted = memory.read(memory.of(planned(hcloud(off))))
+    transition.check(lifted, planned(hcloud({**off, "pools.master.count": 1})))
 
 
 def test_another_server_type_is_for_machines_still_to_be_made() -> None:
