@@ -19,7 +19,7 @@ from tests.plan.recording import RunError
 from tests.plan.registration import Resource, Run
 from tests.plan.settled import Stacks, assert_changes, assert_exactly
 from tests.plan.told_pairs import Pair, told
-from tests.unit.configs import aws, behind_tunnel, gcp, of_region, planned
+from tests.unit.configs import aws, behind_tunnel, gcp, hcloud, of_region, planned
 from toolchain.values import Secret, Value, plain
 
 Config = Callable[[Mapping[str, object]], dict[str, object]]
@@ -460,13 +460,13 @@ def test_sdks_of_clouds_are_imported_by_their_own_stacks_alone(stacks: Stacks) -
         "import sys, runpy\n"
         "from components import machines, cluster, outputs\n"
         "from components.machines import lab, adopted\n"
-        "print([name for name in sys.modules if name.startswith(('pulumi_gcp', 'pulumi_aws'))])"
+        "print([name for name in sys.modules if name.startswith(('pulumi_gcp', 'pulumi_aws', 'pulumi_hcloud'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
-@pytest.mark.parametrize(("config", "cloud"), [(gcp, "gcp"), (aws, "aws")])
+@pytest.mark.parametrize(("config", "cloud"), [(gcp, "gcp"), (aws, "aws"), (hcloud, "hcloud")])
 def test_a_missing_sdk_is_named_before_anything_is_registered(
     stacks: Stacks, monkeypatch: pytest.MonkeyPatch, config: Config, cloud: str
 ) -> None:
