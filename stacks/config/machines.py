@@ -77,6 +77,6 @@ class MachinesSpec(Section):
     firewall: FirewallSpec | None = Field(
         None,
         exclude_if=is_unsaid,
-        description="machines of the lab, adopted ones and those of hcloud drop what comes to them, "
-        "but for what the table of ports and this section let in; default: nothing is filtered",
+        description="machines of the lab, adopted ones and those of hcloud drop what comes to "
+        "them, but for what the table of ports and this section let in; default: nothing is filtered",
     )
