@@ -78,5 +78,6 @@ class MachinesSpec(Section):
         None,
         exclude_if=is_unsaid,
         description="machines of the lab, adopted ones and those of hcloud drop what comes to "
-        "them, but for what the table of ports and this section let in; default: nothing is filtered",
+        "them, but for what the table of ports and this section let in; default: nothing is "
+        "filtered",
     )
