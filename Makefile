@@ -168,5 +168,5 @@ evidence: python ## docs/evidence.md and the figures of README.md, from the reco
 bench: setup ## time of a create against the bare path of its steps, WHAT=membership, rollout, checks, network or thousand; let nothing else run here
 	@$(PY) -m tests.bench.$(or $(WHAT),create)
 
-cloud-acceptance: engine ## steps of a throwaway cluster on PROVIDER (gcp, aws); done with SPEND_MONEY=1, PROJECT, SSH_FROM; TUNNEL=1; DOMAIN and ZONE for DNS; FROM=step
+cloud-acceptance: engine ## steps of a throwaway cluster on PROVIDER (gcp, aws, hcloud); done with SPEND_MONEY=1, PROJECT, SSH_FROM; TUNNEL=1; DOMAIN and ZONE for DNS; FROM=step
 	@$(PY) -m tests.cloud_acceptance $(PROVIDER) $(if $(PROJECT),--project "$(PROJECT)") $(if $(SSH_FROM),--ssh-from "$(SSH_FROM)") $(if $(TUNNEL),--tunnel) $(if $(DOMAIN),--domain "$(DOMAIN)") $(if $(ZONE),--zone "$(ZONE)") $(if $(SPEND_MONEY),--spend-money) $(if $(FROM),--from "$(FROM)")

@@ -39,7 +39,8 @@ from stacks.version import VERSION
 
 FOLDER = Path(".local/reports")
 _SEALED = ".sealed"
-_PACKAGES = ("pulumi", "pulumi-command", "pulumi-tls", "pulumi-gcp", "pulumi-aws")
+_CLOUDS = ("pulumi-gcp", "pulumi-aws", "pulumi-hcloud")
+_PACKAGES = ("pulumi", "pulumi-command", "pulumi-tls", *_CLOUDS)
 _LAST_UPDATE_BYTES = 1024 * 1024
 
 

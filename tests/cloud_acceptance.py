@@ -42,6 +42,9 @@ def steps(provider: str, zone: Mapping[str, object] | None = None) -> tuple[Step
     balancer = f"machines.{provider}.apiLoadBalancer"
     domain = zone["domain"] if zone else "acceptance.example.com"
     outside: dict[str, object] = {balancer: "external", "cluster.endpoint": f"api.{domain}"}
+    if provider == "hcloud":
+        # Its load balancers let in everybody, and the config has to say so.
+        outside["machines.hcloud.apiFrom"] = ["0.0.0.0/0"]
     named: tuple[Step, ...] = ()
     if zone:
         outside["frontDoors"] = {"dns": "managed", "zone": dict(zone)}
@@ -93,7 +96,7 @@ def config(
     text = (_EXAMPLES / f"{provider}.yaml").read_text()
     found: dict[str, dict[str, object]] = yaml.safe_load(text)["config"]
     raw: dict[str, object] = {key.removeprefix(PREFIX): value for key, value in found.items()}
-    small = {"aws": "t3.large", "gcp": "e2-standard-2"}[provider]
+    small = {"aws": "t3.large", "gcp": "e2-standard-2", "hcloud": "cx33"}[provider]
     first = {
         "cluster.name": "acceptance",
         "pools.worker.count": 2,

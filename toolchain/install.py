@@ -35,7 +35,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 PLUGINS = {"command": "1.2.1", "tls": "5.6.2"}
 """Resource plugins of the lab and their versions, which are those of the Python packages."""
-CLOUDS = {"gcp": "10.2.0", "aws": "7.51.1"}
+CLOUDS = {"gcp": "10.2.0", "aws": "7.51.1", "hcloud": "1.43.3"}
 """Those of clouds: some hundred MB, so only for stacks that name them. There is no stand-in."""
 
 

@@ -24,6 +24,7 @@ from components.ssh.commands import Machine
 from stacks.cluster import cloud_machines, cloud_resources, clouds
 from stacks.cluster.plan import Node, Plan
 from stacks.providers.resources import (
+    LoginKey,
     Lookup,
     Ref,
     Resource,
@@ -140,6 +141,8 @@ class Cloud(ComponentResource):
             case UserData():
                 disks = None if said.disks is None else Output.all(*self._value(said.disks))
                 return self._keys.user_data(said, disks)
+            case LoginKey():
+                return self._keys.public
             case TokenKeys():
                 return self._token_pems().apply(token_keys.jwks)
             case Mapping():
@@ -170,7 +173,7 @@ def _camel(name: str) -> str:
     return first + "".join(part.capitalize() for part in rest)
 
 
-def _text(said: Text, known: Sequence[object]) -> str:
+def _text(said: Text, known: Sequence[object]) -> str | int:
     try:
         return said.make(*known)
     except ValueError as error:

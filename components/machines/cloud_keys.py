@@ -37,18 +37,21 @@ class Keys:
         self._user = tls.PrivateKey(f"{cluster}-ssh", algorithm="ED25519", opts=own)
         self._seed = tls.PrivateKey(f"{cluster}-host-keys", algorithm="ED25519", opts=own)
 
+    @property
+    def public(self) -> Output[str]:
+        """The user's public key, as machines know it."""
+        return self._user.public_key_openssh.apply(str.strip)
+
     def user_data(self, said: UserData, disks: Input[Sequence[str]] | None) -> Output[str]:
         """What cloud-init makes of a machine; `disks`: paths of those that are etcd's."""
-        known = Output.all(
-            host=self._host_key(said.name), user=self._user.public_key_openssh, disks=disks
-        )
+        known = Output.all(host=self._host_key(said.name), user=self.public, disks=disks)
         return Output.secret(
             known.apply(
                 lambda values: cloud_init.user_data(
                     said.name,
                     host_key=values["host"],
                     host_key_public=host_keys.public(values["host"]),
-                    authorized_key=values["user"].strip(),
+                    authorized_key=values["user"],
                     disks=values["disks"],
                     ssm=said.ssm,
                     guest_agent=said.guest_agent,

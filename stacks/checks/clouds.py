@@ -38,6 +38,7 @@ def problems(spec: Spec, places: Sequence[Place]) -> list[Problem]:
     return [
         *out,
         *_access(spec),
+        *_lacking(spec),
         *_controller(spec),
         *_pools(spec, cloud, said),
         *_addresses(spec, cloud),
@@ -75,8 +76,8 @@ def _controller(spec: Spec) -> Iterator[Problem]:
     if clouds.has_controller(spec) and cloud is not None and cloud.access == "public" and signed:
         text = (
             "is external, and machines have public addresses: kubelets would ask for certificates "
-            "for addresses that no config knows; take another access, or set "
-            "kubelet.servingCertificates: self-signed"
+            "for addresses that no config knows; set kubelet.servingCertificates: self-signed, or "
+            "take another access, where the cloud has one"
         )
         yield Problem(f"{clouds.path(spec)}.cloudController", text)
 
@@ -85,7 +86,8 @@ def _elsewhere(spec: Spec) -> Iterator[Problem]:
     """Settings of clouds beside machines that are in none."""
     if clouds.in_cloud(spec):
         return
-    names = " and ".join(registry.CLOUDS)
+    names = ", ".join(registry.CLOUDS)
+    selling = ", ".join(name for name, cloud in registry.CLOUDS.items() if cloud.SPOT)
     for name, pool in spec.pools.items():
         given = {
             "machineType": pool.machine_type,
@@ -95,7 +97,8 @@ def _elsewhere(spec: Spec) -> Iterator[Problem]:
         }
         for key, value in given.items():
             if value is not None:
-                yield Problem(f"pools.{name}.{key}", f"is for providers {names}; leave it out")
+                of = selling if key == "spot" else names
+                yield Problem(f"pools.{name}.{key}", f"is for providers {of}; leave it out")
 
 
 def _access(spec: Spec) -> Iterator[Problem]:
@@ -105,6 +108,20 @@ def _access(spec: Spec) -> Iterator[Problem]:
     if networks.backend(spec).needs_layer_2:
         text = "needs one layer 2, which no network of a cloud is; use vxlan"
         yield Problem("network.backend", f"{spec.network.backend} {text}")
+
+
+def _lacking(spec: Spec) -> Iterator[Problem]:
+    """Keys of all clouds that this one does not have."""
+    section = clouds.settings(spec)
+    if section is None:
+        return
+    for key, why in section.LACKS.items():
+        field = type(section).model_fields[key]
+        if why and getattr(section, key) != field.default:
+            yield Problem(f"{clouds.path(spec)}.{field.alias}", f"{why}; leave it out")
+        for name, pool in spec.pools.items():
+            if why and getattr(pool, key, None) is not None:
+                yield Problem(f"pools.{name}.{field.alias}", f"{why}; leave it out")
 
 
 def _way_in(cloud: CloudSpec, where: str) -> Iterator[Problem]:
@@ -138,14 +155,16 @@ def _pools(spec: Spec, cloud: Cloud, said: Said) -> Iterator[Problem]:
         if len(longest) + _LONGEST_SUFFIX > _NAME_LIMIT:
             text = f"machines would be called {longest}; use a shorter name, of the cluster too"
             yield Problem(f"pools.{name}", text)
+        if pool.spot and not cloud.SPOT:
+            text = f"is for clouds that sell such machines, and {cloud.NAME} has none; leave it out"
+            yield Problem(f"pools.{name}.spot", text)
     named = [(f"pools.{name}.zones", z) for name, pool in spec.pools.items() for z in pool.zones]
     named += [(f"nodes.{name}.zone", node.zone) for name, node in spec.nodes.items() if node.zone]
-    (behind, example), known = cloud.ZONE, cloud.zones(spec)
-    form = re.compile(re.escape(said.region) + behind)
+    (form, example), known = cloud.zone_form(said.region), cloud.zones(spec)
     for path, zone in named:
-        if not form.fullmatch(zone):
+        if not re.fullmatch(form, zone):
             text = f"{zone} is not a zone of region {said.region}; write it as"
-            yield Problem(path, f"{text} {said.region + example!r}")
+            yield Problem(path, f"{text} {example!r}")
         elif known is not None and zone not in known:
             where = f"{clouds.path(spec)}.subnets.{zone}"
             yield Problem(path, f"{zone} has no subnet; add {where}")
@@ -201,6 +220,8 @@ def _quorum(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
 def _balancer(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
     masters = sum("master" in spec.pools[place.pool].roles for place in places)
     kind, endpoint = clouds.balancer(spec, masters), spec.cluster.endpoint
+    cloud = registry.cloud(spec)
+    has_dns = cloud is not None and bool(cloud.DNS_ZONE)
     host, _, port = (endpoint or "").partition(":")
     if kind != "none" and port and int(port) != ports.API_PORT:
         text = f"the load balancer listens on {ports.API_PORT}; leave the port {port} out"
@@ -210,15 +231,17 @@ def _balancer(spec: Spec, places: Sequence[Place]) -> Iterator[Problem]:
         way = f"{clouds.path(spec)}.apiLoadBalancer"
         yield Problem("frontDoors.vip", f"{text} {way}")
     if kind == "external" and spec.front_doors.dns == "unmanaged":
-        text = "the external load balancer's address is only known once it is made; write managed,"
-        yield Problem("frontDoors.dns", f"{text} or none and see the stack's output apiAddress")
+        text = "the external load balancer's address is only known once it is made; write"
+        way = "managed, or none" if has_dns else "none"
+        yield Problem("frontDoors.dns", f"{text} {way} and see the stack's output apiAddress")
     if kind == "external" and host and not re.search(r"[a-z]", host):
         text = (
             f"{host} is not known to be the load balancer's address before that is made; leave it "
             "out, and clients go by the stack's output apiAddress, or write a name: make a DNS "
-            "record of it for that output, or have it made by frontDoors.dns: managed"
+            "record of it for that output"
         )
-        yield Problem("cluster.endpoint", text)
+        way = ", or have it made by frontDoors.dns: managed" if has_dns else ""
+        yield Problem("cluster.endpoint", text + way)
 
 
 def _hardware(spec: Spec, cloud: Cloud) -> Iterator[Problem]:
@@ -286,7 +309,8 @@ _OWN_LABELS = ("name", "kube-ha-cluster", "kube-ha-node", "kube-ha-stack")
 
 def _labels(spec: Spec) -> Iterator[Problem]:
     cloud = clouds.settings(spec)
-    begins = ("kube-ha-", *sorted(each.OWN_LABELS for each in registry.CLOUDS.values()))
+    own = {each.OWN_LABELS for each in registry.CLOUDS.values() if each.OWN_LABELS}
+    begins = ("kube-ha-", *sorted(own))
     where = f"{clouds.path(spec)}.labels"
     if cloud is not None and len(cloud.labels) > _MOST_LABELS:
         text = f"are {len(cloud.labels)}, and a cloud takes {_MOST_LABELS} beside those of its own"

@@ -23,10 +23,13 @@ def problems(spec: Spec) -> Iterator[Problem]:
         if doors.zone is not None:
             yield Problem(_ZONE, f"does nothing with dns {doors.dns}; write dns: managed too")
         return
-    if not clouds.in_cloud(spec):
-        of = " or ".join(registry.CLOUDS)
+    made_in = registry.cloud(spec)
+    if made_in is None or not made_in.DNS_ZONE:
+        of = " or ".join(name for name, one in registry.CLOUDS.items() if one.DNS_ZONE)
         text = f"managed is by the DNS of {of}, machines are of {registry.of(spec).NAME}"
         yield Problem(_DNS, f"{text}; write unmanaged, or none")
+    if made_in is not None and not made_in.DNS_ZONE:
+        return
     if doors.zone is None:
         yield Problem(_ZONE, "is missing; write the domain and the id of the zone for the record")
         return

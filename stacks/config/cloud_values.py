@@ -15,6 +15,7 @@ REGION = re.compile(r"[a-z]{2,20}(-[a-z]{2,20}){1,3}-?[0-9]{1,2}")
 NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 LABEL = re.compile(r"[a-z0-9_-]{0,63}")
 IMAGE = re.compile(r"ami-[0-9a-f]{8,17}|[a-z0-9.:-]{1,63}/[A-Za-z0-9_./-]{1,100}")
+HCLOUD_IMAGE = re.compile(r"[a-z0-9][a-z0-9.-]{0,62}")
 TYPE = re.compile(r"[a-z][a-z0-9-]{1,30}(\.[a-z0-9-]{1,30})?")
 ROLE = re.compile(r"(projects/[a-z0-9.:-]+/|organizations/[0-9]+/)?roles/[A-Za-z0-9_.]{1,100}")
 ARN = re.compile(r"arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[A-Za-z0-9+=,.@_/-]{1,512}")
@@ -68,9 +69,14 @@ def image(text: str) -> str:
     )
 
 
+def hcloud_image(text: str) -> str:
+    """An image of Hetzner Cloud, by name, or a snapshot by its ID."""
+    return _form(HCLOUD_IMAGE, text, "image", "debian-12", "123456789")
+
+
 def machine_type(text: str) -> str:
-    """Machine type of Google Cloud, or instance type of AWS."""
-    return _form(TYPE, text, "machine type", "e2-standard-4", "m6i.large")
+    """Machine type of Google Cloud, instance type of AWS, server type of Hetzner Cloud."""
+    return _form(TYPE, text, "machine type", "e2-standard-4", "m6i.large", "cx33")
 
 
 def role(text: str) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from stacks.config.fields import (
     AccountId,
@@ -13,6 +16,7 @@ from stacks.config.fields import (
     Cidr,
     CloudLabel,
     CloudName,
+    HcloudImage,
     IdentityPool,
     ImageName,
     InstanceType,
@@ -57,7 +61,18 @@ class NodeRuleSpec(Section):
 
 
 class CloudSpec(Section):
-    """What both clouds have in common."""
+    """What clouds have in common; `LACKS`: what one has not, and why, or empty: it says itself."""
+
+    LACKS: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        schema = handler(core)
+        for key in cls.LACKS:
+            handler.resolve_ref_schema(schema)["properties"].pop(cls.model_fields[key].alias)
+        return schema
 
     access: Literal["bastion", "tunnel", "public"] = Field(
         "bastion",
@@ -123,12 +138,12 @@ class CloudSpec(Section):
         "the machine is replaced, and can grow",
     )
     labels: dict[CloudLabel, CloudLabel] = Field(
-        default_factory=dict, description="labels (GCP) or tags (AWS) of all resources"
+        default_factory=dict, description="labels (tags on AWS) of all resources"
     )
     deletion_protection: bool = Field(
         default=True,
-        description="machines with etcd cannot be deleted by hand; on GCP not by an update either, "
-        "until an update with false has lifted it",
+        description="machines with etcd cannot be deleted by hand; on GCP and Hetzner Cloud not by "
+        "an update either, until an update with false has lifted it",
     )
     pod_metadata: bool = Field(
         default=False,
@@ -302,4 +317,34 @@ class AwsSpec(CloudSpec):
         None,
         exclude_if=is_unsaid,
         description="roles for service accounts of the cluster (IRSA), by the tokens of their pods",
+    )
+
+
+class HcloudSpec(CloudSpec):
+    LACKS: ClassVar[Mapping[str, str]] = {
+        "tunnel_port": "",
+        "bastion_machine_type": "",
+        "ingress_from": "does not hold: load balancers of Hetzner let in everybody",
+        "pod_routes": "is not a setting of Hetzner's servers",
+        "disk_gib": "is not said here: the boot disk is as big as the server type has it",
+    }
+    access: Literal["public"] = Field(
+        "public",
+        description="each machine has a static IPv4 address and a firewall; there is no NAT",
+    )
+    network_zone: Literal["eu-central", "us-east", "us-west", "ap-southeast"] = Field(
+        "eu-central",
+        description="where the private network is; pools name its locations as zones: fsn1, nbg1, "
+        "hel1; ash; hil; sin",
+    )
+    cidr: Cidr = Field(
+        "10.20.0.0/20", description="range of the private network, one of RFC 1918 that is unused"
+    )
+    image: HcloudImage = Field(
+        "debian-12",
+        description="image with cloud-init, or ID of a snapshot; read when a machine is made",
+    )
+    machine_type: InstanceType = Field("cx33", description="server type")
+    load_balancer_type: Literal["lb11", "lb21", "lb31"] = Field(
+        "lb11", description="of each load balancer: up to 25, 75 or 150 machines behind it"
     )

@@ -134,6 +134,9 @@ Region = Annotated[str, AfterValidator(cloud_values.region), _text("region", clo
 CloudName = Annotated[str, AfterValidator(cloud_values.name), _text("name", cloud_values.NAME)]
 CloudLabel = Annotated[str, AfterValidator(cloud_values.label), _text("label", cloud_values.LABEL)]
 ImageName = Annotated[str, AfterValidator(cloud_values.image), _text("image", cloud_values.IMAGE)]
+HcloudImage = Annotated[
+    str, AfterValidator(cloud_values.hcloud_image), _text("image", cloud_values.HCLOUD_IMAGE)
+]
 InstanceType = Annotated[
     str, AfterValidator(cloud_values.machine_type), _text("machine type", cloud_values.TYPE)
 ]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from stacks.config.clouds import AwsSpec, GcpSpec
+from stacks.config.clouds import AwsSpec, GcpSpec, HcloudSpec
 from stacks.config.fields import (
     Cidr,
     FilePath,
@@ -54,13 +54,16 @@ class LabSpec(Section):
 
 
 class MachinesSpec(Section):
-    provider: Literal["lab", "adopt", "gcp", "aws"] = Field(
+    provider: Literal["lab", "adopt", "gcp", "aws", "hcloud"] = Field(
         description="lab: containers on this computer; adopt: machines that are there, over SSH; "
-        "gcp, aws: machines made in that cloud"
+        "gcp, aws, hcloud (Hetzner): machines made in that cloud"
     )
     lab: LabSpec = Field(LabSpec(), description="settings of the lab")
     gcp: GcpSpec | None = Field(None, description="settings of machines on Google Cloud")
     aws: AwsSpec | None = Field(None, description="settings of machines on AWS")
+    hcloud: HcloudSpec | None = Field(
+        None, exclude_if=is_unsaid, description="settings of machines on Hetzner Cloud"
+    )
     ssh: SshSpec = Field(SshSpec(), description="how adopted machines are reached")
     on_release: Literal["wipe", "keep"] = Field(
         "keep",
@@ -74,6 +77,7 @@ class MachinesSpec(Section):
     firewall: FirewallSpec | None = Field(
         None,
         exclude_if=is_unsaid,
-        description="machines of the lab and adopted ones drop what comes to them, but for what "
-        "the table of ports and this section let in; default: nothing is filtered",
+        description="machines of the lab, adopted ones and those of hcloud drop what comes to "
+        "them, but for what the table of ports and this section let in; default: nothing is "
+        "filtered",
     )

@@ -57,7 +57,7 @@ class PoolSpec(Section):
         description="what machines of the pool do; control-plane is another word for master"
     )
     count: Annotated[int, Field(ge=0, le=5000)] | None = Field(
-        None, description="lab, gcp, aws: machines <pool>-1 to <pool>-<count>"
+        None, description="lab and clouds: machines <pool>-1 to <pool>-<count>"
     )
     hosts: tuple[HostSpec, ...] | None = Field(None, description="adopt: the machines")
     hosts_file: FilePath | None = Field(
@@ -72,22 +72,22 @@ class PoolSpec(Section):
     arch: Arch = Field("amd64", description="processor architecture of the machines")
     address_offset: Annotated[int, Field(ge=2, le=65000)] | None = Field(
         None,
-        description="lab, gcp, aws: address = subnet + offset + ordinal; default 10 for masters, "
+        description="lab and clouds: address = subnet + offset + ordinal; default 10 for masters, "
         "30 for load balancers, 50 for etcd alone, 100 for workers",
     )
     zones: tuple[Zone, ...] = Field(
         (),
-        description="lab, gcp, aws: zones of the machines, assigned round-robin by number; as "
+        description="lab and clouds: zones of the machines, assigned round-robin by number; as "
         "hosts' zone",
     )
     machine_type: InstanceType | None = Field(
-        None, description="gcp, aws: in place of machineType there; new machines get it"
+        None, description="of clouds: in place of machineType there; new machines get it"
     )
     disk_gib: DiskGib | None = Field(
         None, description="gcp, aws: in place of diskGib there; new machines get it"
     )
     etcd_disk_gib: DiskGib | None = Field(
-        None, description="gcp, aws: in place of etcdDiskGib there; disks that are there grow"
+        None, description="of clouds: in place of etcdDiskGib there; disks that are there grow"
     )
     spot: bool = Field(
         default=False,
@@ -121,7 +121,7 @@ class NodeSpec(Section):
         1, description="raise it to recreate the node under its name, on a new or wiped machine"
     )
     zone: Zone | None = Field(
-        None, description="lab, gcp, aws: in place of the one whose turn it is in the pool's zones"
+        None, description="lab and clouds: in place of the one whose turn it is in the pool's zones"
     )
     labels: dict[LabelKey, LabelValue] = Field(
         default_factory=dict, description="added to the pool's, or in place of them"

@@ -86,14 +86,15 @@ class Provider(Protocol):
 class Cloud(Provider, Protocol):
     """Machines that are made in a cloud; its section is a CloudSpec."""
 
-    ZONE: tuple[str, str]  # what a zone has behind its region: a pattern, and an example
     TYPE: tuple[re.Pattern[str], str]  # a machine type: its form, and an example
     ARM: re.Pattern[str]  # machine types of arm64; all others are of amd64
-    DNS_ZONE: str  # an example of what a zone that is there is called, quoted
+    # An example of what a zone that is there is called, quoted; empty: no records are made there.
+    DNS_ZONE: str
     DNS_ZONE_PROJECT: bool  # such a zone may be another project's
     TUNNEL_FROM: tuple[str, ...]  # networks from which a tunnel comes to the bastion
     HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]]  # networks that a load balancer asks from
-    OWN_LABELS: str  # how labels begin that the cloud keeps for itself
+    OWN_LABELS: str  # how labels begin that the cloud keeps for itself; empty: none do
+    SPOT: bool  # it sells machines that it may take away
     # How long a spot machine has, in seconds, from its shutdown on, and of that critical pods;
     # None: as long as others.
     SPOT_SHUTDOWN_S: tuple[int, int] | None
@@ -110,6 +111,9 @@ class Cloud(Provider, Protocol):
 
     def subnet_words(self, zone: str) -> str:
         """Config path of its range, for people."""
+
+    def zone_form(self, region: str) -> tuple[str, str]:
+        """How zones of a region are called: a pattern, and an example."""
 
     def zones(self, spec: Spec) -> Collection[str] | None:
         """Zones that machines can be in; None: all of the region."""

@@ -6,6 +6,7 @@ from stacks.config.spec import Spec
 from stacks.providers import adopt, lab
 from stacks.providers.aws import provider as aws
 from stacks.providers.gcp import provider as gcp
+from stacks.providers.hcloud import provider as hcloud
 from stacks.providers.provider import Cloud, Provider
 from stacks.providers.store_identity import StoreIdentity, store
 
@@ -16,6 +17,7 @@ OTHERS: dict[str, Provider] = {
 CLOUDS: dict[str, Cloud] = {
     "gcp": gcp,
     "aws": aws,
+    "hcloud": hcloud,
 }
 
 

@@ -34,10 +34,10 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text that is made of such outputs; a ValueError of `make` ends the update."""
+    """A text, or a number, of such outputs; a ValueError of `make` ends the update."""
 
     of: tuple[Ref, ...]
-    make: Callable[..., str]  # compared by identity, so where that matters no lambda
+    make: Callable[..., str | int]  # compared by identity, so where that matters no lambda
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +52,11 @@ class UserData:
 
 
 @dataclass(frozen=True, slots=True)
+class LoginKey:
+    """The public key of those who log in to machines. Only an update has it."""
+
+
+@dataclass(frozen=True, slots=True)
 class TokenKeys:
     """Keys by which tokens of service accounts are checked, as JWKS. Only an update has them."""
 
@@ -59,8 +64,8 @@ class TokenKeys:
 
 
 Value: TypeAlias = (
-    "bool | int | str | Ref | Text | UserData | TokenKeys | Sequence[Value] | Mapping[str, Value] "
-    "| None"
+    "bool | int | str | Ref | Text | UserData | LoginKey | TokenKeys | Sequence[Value] "
+    "| Mapping[str, Value] | None"
 )
 
 

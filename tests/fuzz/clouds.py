@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from stacks.config.clouds import AwsSpec, GcpSpec
+from stacks.config.clouds import AwsSpec, GcpSpec, HcloudSpec
 from tests.fuzz import draws
 from tests.fuzz.dice import Dice
 from tests.unit.cloud_shapes import DISK_KEYS
 
+ALL = ("gcp", "aws", "hcloud")
 _REGIONS = {"gcp": "europe-west3", "aws": "eu-central-1"}
 _TYPES = {
     ("gcp", "amd64"): "n2-standard-4",
     ("gcp", "arm64"): "t2a-standard-2",
     ("aws", "amd64"): "m6i.xlarge",
     ("aws", "arm64"): "m7g.large",
+    ("hcloud", "amd64"): "ccx23",
+    ("hcloud", "arm64"): "cax21",
 }
 _SSH_FROM = (
     "203.0.113.0/24",
@@ -21,7 +24,7 @@ _SSH_FROM = (
 
 def machines(dice: Dice, provider: str) -> dict[str, object]:
     """The section `machines` of a config that is meant to be accepted."""
-    section = _gcp(dice) if provider == "gcp" else _aws(dice)
+    section = {"gcp": _gcp, "aws": _aws, "hcloud": _hcloud}[provider](dice)
     if dice.chance(80):
         section["fewZones"] = True
     return {"provider": provider, provider: section}
@@ -32,7 +35,7 @@ def pool(dice: Dice, provider: str, arch: str) -> dict[str, object]:
     own: dict[str, object] = {"zones": _zones(provider)}
     if arch == "arm64" or dice.chance(20):
         own["machineType"] = _TYPES[provider, arch]
-    for key in ("diskGib", "etcdDiskGib"):
+    for key in ("etcdDiskGib",) if provider == "hcloud" else ("diskGib", "etcdDiskGib"):
         if dice.chance(15):
             own[key] = dice.between(10, 200)
     return own
@@ -70,9 +73,9 @@ def with_ingress(dice: Dice, raw: dict[str, object]) -> None:
     wanted: dict[str, object] = {}
     if dice.chance(30):
         wanted["pools"] = ["worker"]
-    if provider == "aws" and dice.chance(30):
+    if provider != "gcp" and dice.chance(30):
         wanted["proxyProtocol"] = True
-    if dice.chance(30):
+    if provider != "hcloud" and dice.chance(30):
         machines[provider]["ingressFrom"] = ["198.51.100.0/24", "192.0.2.0/24"][
             : dice.between(1, 2)
         ]
@@ -101,6 +104,8 @@ def with_identity(dice: Dice, raw: dict[str, object]) -> None:
 
 
 def _zones(provider: str) -> list[str]:
+    if provider == "hcloud":
+        return ["fsn1", "nbg1", "hel1"]
     mark = "-" if provider == "gcp" else ""
     return [f"{_REGIONS[provider]}{mark}{zone}" for zone in "abc"]
 
@@ -179,6 +184,22 @@ def _aws(dice: Dice) -> dict[str, object]:
         own["bastionMachineType"] = "t3.small"
     if dice.chance(10):
         own["machineType"] = "m6i.large"
+    return own
+
+
+def _hcloud(dice: Dice) -> dict[str, object]:
+    chosen = ("networkZone", *_WAY_IN, "cidr", "diskGib", "podRoutes")
+    own = draws.section(dice, HcloudSpec, without=(*chosen, *_CHOSEN))
+    own |= {"sshFrom": [*_SSH_FROM], "cidr": "10.92.0.0/20", **_common(dice)}
+    if own.get("apiLoadBalancer") == "external":
+        own["apiFrom"] = ["0.0.0.0/0"]
+    if own.get("cloudController") == "external" and dice.chance(80):
+        own["cloudController"] = "none"  # it needs another setting of kubelets
+    if dice.chance(10):
+        own |= {"image": "ubuntu-24.04", "loadBalancerType": "lb31", "machineType": "cpx32"}
+    for key, value in (("access", "public"), ("networkZone", "eu-central")):
+        if dice.chance(10):
+            own[key] = value
     return own
 
 

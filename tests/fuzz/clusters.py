@@ -57,7 +57,7 @@ def config(dice: Dice) -> Config:
 
 def right(dice: Dice) -> Config:
     """A config that is meant to be accepted; where settings do not fit together it is not."""
-    provider = dice.one_of(("lab", "adopt", "lab", "adopt", "gcp", "aws"))
+    provider = dice.one_of(("lab", "adopt", "lab", "adopt", "gcp", "aws", "hcloud"))
     pools = _pools(dice, provider)
     raw: Config = {
         "cluster": draws.section(
@@ -81,7 +81,7 @@ def right(dice: Dice) -> Config:
             doors["vip"]["failover"] = "own"
     if provider in ("gcp", "aws") and dice.chance(40):
         clouds.named(dice, raw)
-    if provider in ("gcp", "aws") and dice.chance(25):
+    if provider in clouds.ALL and dice.chance(25):
         clouds.with_ingress(dice, raw)
     if provider in ("gcp", "aws") and dice.chance(20):
         clouds.with_identity(dice, raw)
@@ -146,9 +146,9 @@ def sections() -> tuple[str, ...]:
 
 
 def _machines(dice: Dice, provider: str) -> dict[str, object]:
-    if provider in ("gcp", "aws"):
+    if provider in clouds.ALL:
         return clouds.machines(dice, provider)
-    others = ("provider", "lab", "ssh", "gcp", "aws")
+    others = ("provider", "lab", "ssh", *clouds.ALL)
     if provider == "lab":
         own = draws.section(dice, machines.MachinesSpec, without=others)
         return {**own, "provider": "lab", "lab": {"subnet": "10.92.0.0/20"}}
@@ -198,10 +198,10 @@ def _pool(
     marks = ("labels", "taints") if roles in (("etcd",), ("loadbalancer",)) else ()
     pool = draws.section(dice, config_pools.PoolSpec, without=TOPOLOGY | set(marks))
     pool["roles"] = list(roles)
-    if provider in ("gcp", "aws"):
+    if provider in clouds.ALL:
         pool |= {"count": count, "addressOffset": 10 + 70 * place}
         pool |= clouds.pool(dice, provider, str(pool.get("arch", "amd64")))
-        if roles == ("worker",) and dice.chance(25):
+        if provider != "hcloud" and roles == ("worker",) and dice.chance(25):
             pool["spot"] = True
     elif provider == "lab":
         pool |= {"count": count, "addressOffset": 10 + 70 * place}

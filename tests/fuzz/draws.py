@@ -234,7 +234,7 @@ def _node_port(dice: Dice, by_type: Draw) -> object:
 
 def _zones(dice: Dice, by_type: Draw) -> object:
     """Those that pools of clouds are in most often (clouds.py)."""
-    known = ["europe-west3-a", "eu-central-1a"]
+    known = ["europe-west3-a", "eu-central-1a", "fsn1"]
     return [dice.one_of(known)] if dice.chance(90) else by_type(dice)
 
 

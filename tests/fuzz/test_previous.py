@@ -24,7 +24,7 @@ from stacks.load import load
 from tests.fuzz.breakage import broken
 from tests.fuzz.counted import counted
 from tests.fuzz.dice import Dice
-from tests.unit.configs import adopted, aws, gcp, lab
+from tests.unit.configs import adopted, aws, gcp, hcloud, lab
 
 _ENOUGH_S = 20  # the computer may be busy; what does not end takes minutes
 _ROOM = 2 << 30
@@ -59,7 +59,7 @@ def _stack(folder: Path, raw: Json, name: str = "now.yaml") -> str:
 def test_any_memory_is_compared_with_or_refused(examples: int, tmp_path: Path) -> None:
     """A success's memory, with anything in it replaced, taken out, doubled or added."""
     seen: Counter[int] = Counter()
-    raws = [lab(), adopted(), gcp(), aws()]
+    raws = [lab(), adopted(), gcp(), aws(), hcloud()]
     kept = [json.dumps(memory.of(plan(load(raw, read_keys=False)))) for raw in raws]
     files = [_stack(tmp_path, raw, f"now-{number}.yaml") for number, raw in enumerate(raws)]
     then = tmp_path / "then.json"

@@ -14,6 +14,7 @@ import types
 import typing
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from ipaddress import IPv4Network
 from typing import ForwardRef
 
 from toolchain.differences import differences, top
@@ -45,12 +46,24 @@ _REPLACING = {
     "aws:route53/record:Record": {"name", "type", "zoneId", "setIdentifier"},
     "aws:route53/zone:Zone": {"name"},
     "aws:lb/targetGroupAttachment:TargetGroupAttachment": {"targetGroupArn", "targetId", "port"},
+    # ForceNew and RequiresReplace of terraform-provider-hcloud.
+    "hcloud:index/networkSubnet:NetworkSubnet": {"networkId", "type", "networkZone", "ipRange"},
+    "hcloud:index/sshKey:SshKey": {"publicKey"},
+    "hcloud:index/primaryIp:PrimaryIp": {"type", "location"},
+    "hcloud:index/volume:Volume": {"location"},
+    "hcloud:index/volumeAttachment:VolumeAttachment": {"volumeId", "serverId"},
+    "hcloud:index/server:Server": {"image", "location", "userData", "sshKeys"},
+    "hcloud:index/loadBalancer:LoadBalancer": {"location", "networkZone"},
+    "hcloud:index/loadBalancerNetwork:LoadBalancerNetwork": {"loadBalancerId", "networkId", "subnetId", "ip"},
+    "hcloud:index/loadBalancerService:LoadBalancerService": {"loadBalancerId", "protocol", "listenPort"},
+    "hcloud:index/loadBalancerTarget:LoadBalancerTarget": {"loadBalancerId", "serverId"},
 }  # fmt: skip
+_CLOUDS = ("gcp", "aws", "hcloud")
 
 
 def is_cloud(kind: str) -> bool:
     """Whether a type belongs to one of the clouds' providers."""
-    return kind.startswith(("gcp:", "aws:", "pulumi:providers:gcp", "pulumi:providers:aws"))
+    return kind.removeprefix("pulumi:providers:").partition(":")[0] in _CLOUDS
 
 
 def difference(kind: str, old: Properties, new: Properties) -> Difference:
@@ -87,6 +100,8 @@ def created(kind: str, inputs: Properties) -> tuple[str, Properties]:
             "address": "198.51.100.7" if name.endswith("-external") else _address(mark),
         }
         return number, {**made, **inputs}
+    if kind.startswith("hcloud:"):
+        return _of_hcloud(short, mark, inputs)
     prefix = {"Vpc": "vpc", "Subnet": "subnet", "Volume": "vol", "Instance": "i"}.get(short, "x")
     number = f"{prefix}-{mark[:17]}"
     made = {
@@ -99,6 +114,17 @@ def created(kind: str, inputs: Properties) -> tuple[str, Properties]:
         "zoneId": f"Z{mark[:20].upper()}",
     }
     return number, {**made, **inputs}
+
+
+def _of_hcloud(short: str, mark: str, inputs: Properties) -> tuple[str, Properties]:
+    """IDs are numbers, as texts, but for what is a part of something else."""
+    whole = {
+        "NetworkSubnet": ("networkId", "ipRange"),
+        "LoadBalancerNetwork": ("loadBalancerId", "ip"),
+    }
+    parts = [str(plain(inputs[key])).removesuffix(".0") for key in whole.get(short, ())]
+    made: dict[str, Value] = {"ipAddress": _address(mark), "ipv4": "198.51.100.7"}
+    return "-".join(parts) or str(int(mark[:10], 16)), {**made, **inputs}
 
 
 def problems(kind: str, inputs: Properties) -> list[str]:
@@ -134,7 +160,10 @@ def _declared(
 ) -> tuple[Mapping[str, inspect.Parameter], list[str], Mapping[str, object]]:
     """Inputs of a type by their names on the wire, those that have to be there, and names of the SDK's types."""
     package, path, name = kind.split(":")
-    module = importlib.import_module(f"pulumi_{package}.{path.partition('/')[0]}")
+    folder = path.partition("/")[0]
+    module = importlib.import_module(
+        f"pulumi_{package}" + (f".{folder}" if folder != "index" else "")
+    )
     cls = getattr(module, name)
     accepted = inspect.signature(cls._internal_init).parameters
     # What the constructor itself asks for, when it makes the bag of inputs.
@@ -574,6 +603,101 @@ def _addresses(kind: Value, values: list[Value]) -> Iterator[str]:
         yield f"{values}: one of them twice"
 
 
+_LOCATIONS = ("fsn1", "nbg1", "hel1", "ash", "hil", "sin")
+
+
+def _hcloud_name(given: Given) -> Iterator[str]:
+    """Of servers a hostname (RFC 1123), and all others are called like them."""
+    if not _RFC1035.fullmatch(str(given.get("name"))):
+        yield f"name {given.get('name')!r}"
+
+
+def _hcloud_server(given: Given) -> Iterator[str]:
+    """Both protections are one (the provider's page of hcloud_server); 32 KiB of user data; 5 firewalls (Firewalls, FAQ)."""
+    if given.get("location") not in _LOCATIONS or given.get("datacenter"):
+        yield f"location {given.get('location')}"
+    if given.get("deleteProtection") != given.get("rebuildProtection"):
+        yield "one protection without the other"
+    if len(str(given.get("userData", "")).encode()) > 32 * 1024:
+        yield "user data is over 32 KiB"
+    if not given.get("sshKeys"):
+        yield "no SSH key: a password of root would be made, and sent by mail"
+    walls = given.get("firewallIds")
+    if not isinstance(walls, list) or not 1 <= len(walls) <= 5:
+        yield f"firewalls {walls}: without one all ports are open"
+    for one in _list(given, "networks"):
+        if bool(one.get("networkId")) == bool(one.get("subnetId")):
+            yield "one of networkId and subnetId"
+        if one.get("aliasIps") != []:
+            yield "without aliasIps each update attaches the network again"
+    if len(_list(given, "publicNets")) != 1:
+        yield "one publicNets"
+
+
+def _hcloud_firewall(given: Given) -> Iterator[str]:
+    """A port is of tcp and udp alone, and needed there; sources are of `in`; 500 rules (internal/firewall)."""
+    rules = _list(given, "rules")
+    if len(rules) > 500:
+        yield f"{len(rules)} rules"
+    for rule in rules:
+        if rule.get("protocol") not in ("tcp", "udp", "icmp", "esp", "gre"):
+            yield f"protocol {rule.get('protocol')}"
+        if (rule.get("protocol") in ("tcp", "udp")) != bool(rule.get("port")):
+            yield f"port {rule.get('port')} of {rule.get('protocol')}"
+        if rule.get("direction") != "in" or not rule.get("sourceIps") or rule.get("destinationIps"):
+            yield "a rule of `in` has sources, and no destinations"
+
+
+def _hcloud_volume(given: Given) -> Iterator[str]:
+    size = given.get("size")
+    assert isinstance(size, int | float)
+    if not 10 <= size <= 10240:
+        yield f"size {size}"
+    if given.get("location") not in _LOCATIONS or given.get("serverId"):
+        yield "its location, or its server, is what it has"
+    if given.get("format") or given.get("automount"):
+        yield "somebody else's file system"
+
+
+def _hcloud_attachment(given: Given) -> Iterator[str]:
+    if given.get("automount") is not False:
+        yield "automount"
+
+
+def _hcloud_one_of(*keys: str) -> Callable[[Given], Iterator[str]]:
+    def rule(given: Given) -> Iterator[str]:
+        if len([key for key in keys if given.get(key) is not None]) != 1:
+            yield f"exactly one of {', '.join(keys)}"
+
+    return rule
+
+
+def _hcloud_service(given: Given) -> Iterator[str]:
+    """Of tcp both ports are needed; checks are by http or tcp, and https is http with tls."""
+    if (
+        given.get("protocol") != "tcp"
+        or not given.get("listenPort")
+        or not given.get("destinationPort")
+    ):
+        yield "protocol, ports"
+    check = given.get("healthCheck")
+    if not isinstance(check, dict) or check.get("protocol") not in ("http", "tcp"):
+        yield f"check {check}"
+        return
+    if (check["protocol"] == "http") != isinstance(check.get("http"), dict):
+        yield "http is of protocol http"
+    interval, timeout = (float(str(check[key])) for key in ("interval", "timeout"))
+    if not 3 <= interval <= 60 or timeout > interval:
+        yield "interval, timeout"
+
+
+def _hcloud_network(given: Given) -> Iterator[str]:
+    """One of RFC 1918 (the provider's page of hcloud_network)."""
+    network = IPv4Network(str(given.get("ipRange")))
+    if not network.is_private or not str(network).startswith(("10.", "172.", "192.168.")):
+        yield f"range {network}"
+
+
 def _list(given: Given, key: str) -> list[dict[str, Value]]:
     found = given.get(key) or []
     assert isinstance(found, list)
@@ -611,4 +735,19 @@ _RULES: list[tuple[str, Callable[[Given], Iterator[str]]]] = [
     (r"aws:ec2/securityGroup:.*", _aws_group),
     (r"aws:.*", _aws_tags),
     (r"aws:ec2/placementGroup:.*", _aws_placement),
+    (
+        r"hcloud:index/(server|volume|firewall|network|sshKey|primaryIp|loadBalancer|placementGroup):.*",
+        _hcloud_name,
+    ),
+    (r"hcloud:.*", _gcp_labels),
+    (r"hcloud:index/server:.*", _hcloud_server),
+    (r"hcloud:index/firewall:.*", _hcloud_firewall),
+    (r"hcloud:index/volume:.*", _hcloud_volume),
+    (r"hcloud:index/volumeAttachment:.*", _hcloud_attachment),
+    (r"hcloud:index/network:.*", _hcloud_network),
+    (r"hcloud:index/primaryIp:.*", _hcloud_one_of("location", "assigneeId")),
+    (r"hcloud:index/loadBalancer:.*", _hcloud_one_of("location", "networkZone")),
+    (r"hcloud:index/loadBalancerNetwork:.*", _hcloud_one_of("networkId", "subnetId")),
+    (r"hcloud:index/loadBalancerTarget:.*", _hcloud_one_of("serverId", "labelSelector", "ip")),
+    (r"hcloud:index/loadBalancerService:.*", _hcloud_service),
 ]

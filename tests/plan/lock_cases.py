@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tests.unit.configs import adopted, aws, behind_tunnel, gcp, host_key, lab, with_store
+from tests.unit.configs import adopted, aws, behind_tunnel, gcp, hcloud, host_key, lab, with_store
 
 Edits = Mapping[str, object]
 
@@ -163,5 +163,13 @@ CASES: Mapping[str, Case] = {
         make=aws,
         start={**_record("Z0123456789"), "machines.aws.apiLoadBalancer": "external"},
         like="aws",
+    ),
+    "hcloud": Case(
+        make=hcloud,
+        start={"machines.hcloud.deletionProtection": False},
+        edits={
+            "worker added, master made anew": [{"pools.worker.count": 3, **_anew("master-2")}],
+            "ingress": [{"frontDoors.ingress": {}}],
+        },
     ),
 }  # fmt: skip

@@ -22,7 +22,11 @@ OUTSIDE, INSIDE, ETCD, PODS, INGRESS = (
     "pods",
     "ingress",
 )
-_BALANCERS = ("aws:lb/loadBalancer:LoadBalancer", "gcp:compute/forwardingRule:ForwardingRule")
+_BALANCERS = (
+    "aws:lb/loadBalancer:LoadBalancer",
+    "gcp:compute/forwardingRule:ForwardingRule",
+    "hcloud:index/loadBalancer:LoadBalancer",
+)
 _ETCD_DOOR = re.compile(r"^listen etcd\n  bind (\S+)$", re.MULTILINE)
 
 

@@ -9,13 +9,13 @@ import pytest
 from tests.plan.graph import Graph
 from tests.plan.registration import Resource, Run
 from tests.plan.settled import Stacks, assert_exactly
-from tests.unit.configs import aws, gcp
+from tests.unit.configs import aws, gcp, hcloud
 from toolchain.values import Value, plain
 
 Config = Callable[[Mapping[str, object]], dict[str, object]]
 INGRESS: dict[str, object] = {"frontDoors.ingress": {}}
 OTHERS = {"pools.gpu": {"roles": ["worker"], "count": 1, "addressOffset": 200}}
-ZONES = {"gcp": ["europe-west3-a"], "aws": ["eu-central-1a"]}
+ZONES = {"gcp": ["europe-west3-a"], "aws": ["eu-central-1a"], "hcloud": ["fsn1"]}
 
 
 def others(config: Config) -> dict[str, object]:
@@ -30,7 +30,7 @@ def said(one: Resource, key: str) -> Value:
     return plain(one.inputs.get(key))
 
 
-@pytest.mark.parametrize("config", [gcp, aws])
+@pytest.mark.parametrize("config", [gcp, aws, hcloud])
 def test_its_address_is_an_output_and_without_it_there_is_none(
     stacks: Stacks, config: Config
 ) -> None:
@@ -88,7 +88,7 @@ def test_on_aws_nodes_are_reached_by_the_load_balancer_alone(stacks: Stacks) -> 
     }
 
 
-@pytest.mark.parametrize("config", [gcp, aws])
+@pytest.mark.parametrize("config", [gcp, aws, hcloud])
 def test_workers_that_come_are_behind_it_and_of_the_chosen_pools_alone(
     stacks: Stacks, config: Config
 ) -> None:

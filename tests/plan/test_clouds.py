@@ -26,6 +26,7 @@ from tests.unit.configs import (
     behind_tunnel,
     by_identity,
     gcp,
+    hcloud,
     of_region,
     planned,
     with_store,
@@ -536,13 +537,13 @@ def test_sdks_of_clouds_are_imported_by_their_own_stacks_alone(stacks: Stacks) -
         "import sys, runpy\n"
         "from components import machines, cluster, outputs\n"
         "from components.machines import lab, adopted\n"
-        "print([name for name in sys.modules if name.startswith(('pulumi_gcp', 'pulumi_aws'))])"
+        "print([name for name in sys.modules if name.startswith(('pulumi_gcp', 'pulumi_aws', 'pulumi_hcloud'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
-@pytest.mark.parametrize(("config", "cloud"), [(gcp, "gcp"), (aws, "aws")])
+@pytest.mark.parametrize(("config", "cloud"), [(gcp, "gcp"), (aws, "aws"), (hcloud, "hcloud")])
 def test_a_missing_sdk_is_named_before_anything_is_registered(
     stacks: Stacks, monkeypatch: pytest.MonkeyPatch, config: Config, cloud: str
 ) -> None:

@@ -38,7 +38,7 @@ CONFIG: dict[str, object] = {
 @pytest.fixture
 def provider(monkeypatch: pytest.MonkeyPatch) -> None:
     # The lines: a word and a section of the config ...
-    words = Literal["lab", "adopt", "gcp", "aws", "toy"]
+    words = Literal["lab", "adopt", "gcp", "aws", "hcloud", "toy"]
     section = create_model(
         "MachinesSpec",
         __base__=MachinesSpec,

@@ -8,12 +8,14 @@ import pytest
 
 from tests.plan.graph import Graph
 from tests.plan.settled import Stacks
-from tests.unit.configs import adopted, aws, gcp, lab
+from tests.unit.configs import adopted, aws, gcp, hcloud, lab
 
 MARK = "prod-protection"
 
 
-@pytest.mark.parametrize("config", [adopted(), gcp(), aws()], ids=["adopt", "gcp", "aws"])
+@pytest.mark.parametrize(
+    "config", [adopted(), gcp(), aws(), hcloud()], ids=["adopt", "gcp", "aws", "hcloud"]
+)
 def test_a_destroy_comes_to_the_protection_before_anything_else(
     stacks: Stacks, config: Mapping[str, object]
 ) -> None:

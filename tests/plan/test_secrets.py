@@ -14,7 +14,7 @@ from tests.plan.providers import COMMAND, COPY, LOCAL, STASH
 from tests.plan.recording import RunError
 from tests.plan.registration import Resource, Run
 from tests.plan.settled import Stacks
-from tests.unit.configs import adopted, aws, edited, gcp, lab, with_store
+from tests.unit.configs import adopted, aws, edited, gcp, hcloud, lab, with_store
 from toolchain.values import Properties, Secret, Value, plain
 
 # Where a secret may stand: (type of resource, input or output). The PKI's own resources hold keys.
@@ -25,17 +25,18 @@ PLACES = {
     # cloud-init gets the host key from there.
     ("gcp:compute/instance:Instance", "metadata"),
     ("aws:ec2/instance:Instance", "userData"),
+    ("hcloud:index/server:Server", "userData"),
 }
 
 
-@pytest.fixture(scope="module", params=["lab", "adopted", "gcp", "aws"])
+@pytest.fixture(scope="module", params=["lab", "adopted", "gcp", "aws", "hcloud"])
 def run(
     request: pytest.FixtureRequest, stacks: Stacks, tmp_path_factory: pytest.TempPathFactory
 ) -> Run:
     if request.param == "lab":
         return stacks.settled(lab())[1]
-    if request.param in ("gcp", "aws"):
-        return stacks.settled(gcp() if request.param == "gcp" else aws())[1]
+    if made := {"gcp": gcp, "aws": aws, "hcloud": hcloud}.get(request.param):
+        return stacks.settled(made())[1]
     key = tmp_path_factory.mktemp("keys") / "id"
     key.write_text(
         f"-----BEGIN OPENSSH PRIVATE KEY-----\n{'k' * 70}\n-----END OPENSSH PRIVATE KEY-----\n"

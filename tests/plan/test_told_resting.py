@@ -9,7 +9,7 @@ import pytest
 from tests.plan.settled import Stacks
 from tests.plan.told import counted
 from tests.plan.told_pairs import Pair, told, updated
-from tests.unit.configs import GONE, adopted, aws, edited, gcp, host, lab
+from tests.unit.configs import GONE, adopted, aws, edited, gcp, hcloud, host, lab
 
 Edit = dict[str, object]
 OUT: Edit = {"nodes": {"worker-1": {"state": "decommissioned"}}}
@@ -21,8 +21,9 @@ AGAIN: Edit = {"converge.generation": 2}
 LABELS: dict[str, Edit] = {
     "gcp": {"machines.gcp.labels": {"team": "a"}},
     "aws": {"machines.aws.labels": {"team": "a"}},
+    "hcloud": {"machines.hcloud.labels": {"team": "a"}},
 }
-CLOUDS = {"gcp": gcp, "aws": aws}
+CLOUDS = {"gcp": gcp, "aws": aws, "hcloud": hcloud}
 EDITS: dict[str, tuple[Edit, Edit]] = {
     "a master goes": (MASTERS, MASTER_OUT),
     "a master comes back": (MASTERS | MASTER_OUT, {"nodes": GONE}),

@@ -102,7 +102,13 @@ def _lived(seed: int, numbers: range, at_once: int) -> Iterator[Seen]:
 
 
 def _imported() -> None:
-    for name in ("pulumi_gcp.compute", "pulumi_gcp.dns", "pulumi_aws.ec2", "pulumi_aws.lb"):
+    for name in (
+        "pulumi_gcp.compute",
+        "pulumi_gcp.dns",
+        "pulumi_aws.ec2",
+        "pulumi_aws.lb",
+        "pulumi_hcloud",
+    ):
         __import__(name)
     gc.collect()
     gc.freeze()

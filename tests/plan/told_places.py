@@ -89,6 +89,12 @@ def _is_of_no_node(rest: str) -> bool:
 
 # Of a cloud, what is of no new machine: type, end of the name, and the group that the line names. The first that fits.
 _OF_CLOUD = (
+    (r"hcloud:index/loadBalancer", r"-ingress(-.*)?", "ingress"),
+    (r"hcloud:index/loadBalancer", r"", "load balancer"),
+    (r"hcloud:index/network", r"", "network"),
+    (r"hcloud:index/firewall:", r"", "firewall"),
+    (r"hcloud:index/(sshKey|placementGroup):", r"", "account"),
+    (r"hcloud:", r"", "machines"),
     (r"pulumi:providers:", r"", "account"),
     (r"aws:s3/|aws:iam/openId|gcp:iam/", r"", "workload identity"),
     (r"aws:iam/role|gcp:projects/", r"-pods/.*", "workload identity"),

@@ -1,4 +1,4 @@
-"""A fifth provider, all of it: its section, what stacks/ asks of it, and its resources.
+"""One provider more, all of it: its section, what stacks/ asks of it, and its resources.
 
 A cloud whose machines are commands of this computer: no other resource type has to be known to the recording engine.
 """
@@ -30,7 +30,6 @@ LOCAL = False
 MAKER = "the toy"
 PLACE = "in the toy's cloud"
 FIXED: Mapping[str, str] = {"cidr": "machines have their addresses of it"}
-ZONE = ("[0-9]", "1")
 TYPE = (re.compile(r"box-[0-9]+"), "box-2")
 ARM = re.compile(r"box-9[0-9]*")
 DNS_ZONE = "'toys'"
@@ -40,6 +39,7 @@ HEALTH_CHECKS: Mapping[Balancer, tuple[str, ...]] = {"internal": ("198.51.100.0/
 OWN_LABELS = "toy"
 PROTECTED_BY = "the toy"
 SPOT_SHUTDOWN_S: tuple[int, int] | None = (20, 5)
+SPOT = True
 PROXY_PROTOCOL = True
 SPOT_NOTICE = True
 STORE: StoreIdentity | None = None
@@ -90,6 +90,10 @@ def subnet(spec: Spec, _zone: str | None) -> IPv4Network | None:
 
 def subnet_words(_zone: str) -> str:
     return "machines.toy.cidr"
+
+
+def zone_form(region: str) -> tuple[str, str]:
+    return f"{region}[0-9]", f"{region}1"
 
 
 def zones(_spec: Spec) -> None:

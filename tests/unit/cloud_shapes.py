@@ -1,10 +1,10 @@
-"""Clusters in both clouds that differ in what they have there: ways in, load balancers, networks, names, disks."""
+"""Clusters in clouds that differ in what they have there: ways in, load balancers, networks, names, disks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.unit.configs import aws, behind_tunnel, by_identity, gcp
+from tests.unit.configs import aws, behind_tunnel, by_identity, gcp, hcloud
 
 _ETCD = {"pools.etcd": {"roles": ["etcd"], "count": 3}, "pools.master.roles": ["master"]}
 _NAMED = {"cluster.endpoint": "api.example.com"}
@@ -90,8 +90,18 @@ def _of(provider: str) -> dict[str, Mapping[str, object]]:
     }  # fmt: skip
 
 
+_OUTSIDE = {"machines.hcloud.apiLoadBalancer": "external", "machines.hcloud.apiFrom": ["0.0.0.0/0"]}
+_HETZNER: Mapping[str, Mapping[str, object]] = {
+    "usual": {},
+    "balancer outside": _OUTSIDE,
+    "no balancer": {"pools.master.count": 1},
+    "ingress": {"frontDoors.ingress": {}},
+    "etcd on machines of its own": {**_ETCD, "pools.etcd.zones": ["fsn1", "nbg1", "hel1"]},
+    "decommissioned ones": {"nodes": {"worker-2": {"state": "decommissioned"}}},
+}
+
 SHAPES = {
     f"{provider}, {name}": make(edits)
     for provider, make in (("gcp", gcp), ("aws", aws))
     for name, edits in _of(provider).items()
-}
+} | {f"hcloud, {name}": hcloud(edits) for name, edits in _HETZNER.items()}

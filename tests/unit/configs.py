@@ -89,6 +89,12 @@ def aws(edits: Mapping[str, object] | None = None) -> dict[str, object]:
     return edited(_cloud("aws", settings, [f"eu-central-1{z}" for z in "abc"]), edits or {})
 
 
+def hcloud(edits: Mapping[str, object] | None = None) -> dict[str, object]:
+    """The same topology on Hetzner Cloud, over three locations."""
+    settings = {"sshFrom": ["203.0.113.0/24"]}
+    return edited(_cloud("hcloud", settings, ["fsn1", "nbg1", "hel1"]), edits or {})
+
+
 def of_region(region: str, **more: object) -> dict[str, object]:
     """Edits: the same on AWS in another region."""
     zones = [f"{region}{zone}" for zone in "abc"]

@@ -29,7 +29,6 @@ FIXED: Mapping[str, str] = {
     "region": "machines and their addresses are of it",
     "cidr": "machines have their addresses of it",
 }
-ZONE = ("[a-z]", "a")
 TYPE = (re.compile(r".*\..*"), "m6i.large")
 ARM = bastions.ARM
 DNS_ZONE = "'Z0123456789ABCDEFGHIJ'"
@@ -40,6 +39,7 @@ OWN_LABELS = "aws"
 PROTECTED_BY = ""
 STORE: StoreIdentity | None = store.IDENTITY
 SPOT_SHUTDOWN_S: tuple[int, int] | None = None
+SPOT = True
 PROXY_PROTOCOL = True
 SPOT_NOTICE = True  # two minutes before (EC2 user guide, "Spot Instance interruption notices")
 # Another than the bastion's: with a change of access both are there for a time. The first four of a
@@ -90,6 +90,11 @@ def subnet(spec: Spec, zone: str | None) -> IPv4Network | None:
 def subnet_words(zone: str) -> str:
     """Config path of its range."""
     return f"the subnet of {zone}"
+
+
+def zone_form(region: str) -> tuple[str, str]:
+    """As eu-central-1a."""
+    return f"{region}[a-z]", f"{region}a"
 
 
 def zones(spec: Spec) -> Collection[str] | None:

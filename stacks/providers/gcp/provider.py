@@ -31,7 +31,6 @@ FIXED: Mapping[str, str] = {
     "cidr": "machines have their addresses of it",
     "addressOffset": "certificates hold the load balancer's address",
 }
-ZONE = ("-[a-z]", "-b")
 TYPE = (re.compile(r"[^.]*"), "e2-standard-2")
 ARM = re.compile(r"(t2a|[cn]4a)(-.*)?")  # axion's successors end in a
 DNS_ZONE = "'my-zone'"
@@ -50,6 +49,7 @@ STORE: StoreIdentity | None = store.IDENTITY
 # 30 from the ACPI signal on (Compute Engine, "Spot VMs", preemption process), and the machine
 # itself needs some of them.
 SPOT_SHUTDOWN_S: tuple[int, int] | None = (25, 10)
+SPOT = True
 PROXY_PROTOCOL = False
 SPOT_NOTICE = False  # it comes together with that signal
 # From addressOffset on. Another for a tunnel than the bastion's: with a change of access both are
@@ -106,6 +106,11 @@ def subnet(spec: Spec, _zone: str | None) -> IPv4Network | None:
 def subnet_words(_zone: str) -> str:
     """Config path of its range."""
     return "machines.gcp.cidr"
+
+
+def zone_form(region: str) -> tuple[str, str]:
+    """As europe-west3-b."""
+    return f"{region}-[a-z]", f"{region}-b"
 
 
 def zones(_spec: Spec) -> None:

@@ -473,7 +473,7 @@ def test_settings_of_clouds_elsewhere_are_refused(config: type) -> None:
     found = problems(
         config({"pools.worker.machineType": "e2-standard-2", "pools.worker.diskGib": 50})
     )
-    assert_problems(found, dict.fromkeys(["pools.worker.machineType", "pools.worker.diskGib"], "is for providers gcp and aws"))  # fmt: skip
+    assert_problems(found, dict.fromkeys(["pools.worker.machineType", "pools.worker.diskGib"], "is for providers gcp, aws, hcloud"))  # fmt: skip
 
 
 def test_a_zone_of_an_adopted_machine_stands_in_hosts() -> None:

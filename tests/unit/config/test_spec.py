@@ -68,7 +68,7 @@ BAD = [
     ({"pools": []}, "pools", "[] is not a mapping; write key: value lines below it"),
     ({"pools.worker.roles": "worker"}, "pools.worker.roles", "\"worker\" is not a list; write [a, b] or lines that start with '-'"),
     ({"controlPlane.profiling": "no"}, "controlPlane.profiling", '"no" is neither true nor false'),
-    ({"machines.provider": "azure"}, "machines.provider", "\"azure\" is not one of 'lab', 'adopt', 'gcp', 'aws'"),
+    ({"machines.provider": "azure"}, "machines.provider", "\"azure\" is not one of 'lab', 'adopt', 'gcp', 'aws', 'hcloud'"),
     ({"cluster": {"name": {"secure": "v1:x"}, "kubernetes": "1.36.3"}}, "cluster.name", "is encrypted; plans and previews show this value, so write it in plain text"),
     ({"machines": {"secure": ""}}, "machines", "is encrypted; plans and previews show this value, so write it in plain text"),
     ({"cluster.name": GONE}, "cluster.name", "is missing (first part of every resource name; fixed for life)"),

@@ -30,6 +30,7 @@ TOPOLOGIES = {
     "tunnel.yaml": (3, 3, 2),
     "dns.yaml": (3, 3, 3),
     "gcp.yaml": (3, 3, 3),
+    "hcloud.yaml": (3, 3, 3),
     "own-network.yaml": (1, 1, 1),
     "load-balancers.yaml": (3, 3, 2),
     "separate-etcd.yaml": (3, 2, 1),

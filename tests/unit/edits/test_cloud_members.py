@@ -9,7 +9,7 @@ import pytest
 
 from stacks.edits import memory
 from stacks.edits.transition import TransitionError, check, remembered
-from tests.unit.configs import aws, gcp, lab, planned
+from tests.unit.configs import aws, gcp, hcloud, lab, planned
 
 Config = dict[str, object]
 APART: Config = {"roles": ["etcd"], "count": 3, "addressOffset": 200}
@@ -26,7 +26,7 @@ def refused(make: Callable[[Config], Config], was: Config, now: Config) -> list[
     return []
 
 
-@pytest.mark.parametrize("make", [aws, gcp])
+@pytest.mark.parametrize("make", [aws, gcp, hcloud])
 def test_a_role_that_has_a_disk_is_one_for_life(make: Callable[[Config], Config]) -> None:
     assert refused(make, {}, ALONE) == ["pools.master.roles"]
     assert refused(make, ALONE, {}) == ["pools.master.roles"]

@@ -9,7 +9,7 @@ import pytest
 from stacks.edits import memory
 from stacks.edits.memory import fingerprint
 from stacks.edits.transition import TransitionError, check, remembered
-from tests.unit.configs import adopted, aws, edited, gcp, host, host_key, lab, planned
+from tests.unit.configs import adopted, aws, edited, gcp, hcloud, host, host_key, lab, planned
 
 WORKERS_9 = {"pools.worker.count": 9}
 LAB_5 = {"pools.master.count": 5}
@@ -384,7 +384,9 @@ def test_a_memory_that_cannot_be_read_stops_everything(old: dict[str, object], w
     assert caught.value.problems == (("config", expected),)
 
 
-@pytest.mark.parametrize(("provider", "config"), [("gcp", gcp()), ("aws", aws())])
+@pytest.mark.parametrize(
+    ("provider", "config"), [("gcp", gcp()), ("aws", aws()), ("hcloud", hcloud())]
+)
 def test_a_memory_of_a_cloud_without_its_section_cannot_be_read(
     provider: str, config: dict[str, object]
 ) -> None:

@@ -15,22 +15,27 @@ from stacks.load import load
 from tests import cloud_acceptance
 
 ROOT = Path(__file__).resolve().parents[3]
-GIVEN: dict[str, dict[str, object]] = {"gcp": {"project": "my-project-9", "sshFrom": ["192.0.2.0/24"]}, "aws": {"sshFrom": ["192.0.2.0/24"]}}  # fmt: skip
+GIVEN: dict[str, dict[str, object]] = {"gcp": {"project": "my-project-9", "sshFrom": ["192.0.2.0/24"]}, "aws": {"sshFrom": ["192.0.2.0/24"]}, "hcloud": {"sshFrom": ["192.0.2.0/24"]}}  # fmt: skip
 
 
 GOOGLE, AMAZON = ({"domain": "example.com", "id": zone} for zone in ("my-zone", "Z0123456789"))
 
 
-@pytest.mark.parametrize("tunnel", [False, True])
 @pytest.mark.parametrize(
-    ("provider", "zone"), [("gcp", None), ("aws", None), ("gcp", GOOGLE), ("aws", AMAZON)]
-)
+    ("provider", "zone", "tunnel"),
+    [
+        *((name, zone, tunnel) for tunnel in (False, True) for name, zone in
+          (("gcp", None), ("aws", None), ("gcp", GOOGLE), ("aws", AMAZON))),
+        ("hcloud", None, False),
+    ],
+)  # fmt: skip
 def test_every_step_is_an_edit_that_is_accepted_after_the_one_before(
     provider: str, zone: dict[str, object] | None, *, tunnel: bool
 ) -> None:
     raw = cloud_acceptance.config(provider, GIVEN[provider], tunnel=tunnel)
     before = plan(load(raw))
-    assert clouds.way_in(before.spec) == ("127.0.0.1:20022" if tunnel else "bastion")
+    usual = "public" if provider == "hcloud" else "bastion"
+    assert clouds.way_in(before.spec) == ("127.0.0.1:20022" if tunnel else usual)
     assert before.spec.cluster.name == "acceptance"
     found = cloud_acceptance.steps(provider, zone)
     led = []
@@ -50,7 +55,7 @@ def test_every_step_is_an_edit_that_is_accepted_after_the_one_before(
     assert found[-1].run == ("destroy",)
 
 
-@pytest.mark.parametrize("provider", ["gcp", "aws"])
+@pytest.mark.parametrize("provider", ["gcp", "aws", "hcloud"])
 def test_what_is_run_are_targets_that_there_are(provider: str) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for step in cloud_acceptance.steps(provider):

@@ -58,6 +58,7 @@ FOUND = {
         ("KUBELET_UNIT", "kubelet"),
         ("KUBELET_DROPIN", "kubelet"),
         ("KUBELET_OWN", "kubelet"),
+        ("CREDENTIAL_PROVIDERS", "kubelet"),
         ("HAPROXY_CFG", "haproxy"),
         ("CA_CRT", "haproxy"),
         ("FIREWALL", "kube-ha-firewall"),
