@@ -69,7 +69,7 @@ class ClosedRegistry:
         login = ":".join("".join(form.get(key, [])) for key in ("username", "password"))
         self.seen.append(login.partition(":")[0])
         if login == self.login:
-            answer(asked, 200, json.dumps({"token": _TOKEN}).encode())
+            answer(asked, 200, json.dumps({"token": _TOKEN, "access_token": _TOKEN}).encode())
         else:
             answer(asked, 401, b'{"errors":[{"code":"UNAUTHORIZED","message":"wrong login"}]}')
 
