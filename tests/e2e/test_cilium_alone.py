@@ -1,4 +1,4 @@
-"""Story: Cilium implements Services itself, without kube-proxy, and packets go by routes; policies hold, and a machine that leaves has nothing of it left."""
+"""Story: Cilium implements Services itself, without kube-proxy, and packets go by routes; policies hold, those of add-on default-deny too, and a machine that leaves has nothing of it left."""
 
 from __future__ import annotations
 
@@ -36,6 +36,26 @@ def test_services_are_there_without_kube_proxy(cluster: Stack) -> None:
     assert "via 10.93.119.102 dev eth0" in routes, routes
     policed.deploy(cluster)
     assert not policed.all_pass(policed.answers(cluster, "friend", WORKERS))
+
+
+def test_denied_by_default_pods_reach_dns_and_nothing_else(cluster: Stack) -> None:
+    cluster.edit("addons.default-deny", {"namespaces": [policed.NAMESPACE]})
+    words = " ".join(cluster.preview().output.split())
+    assert f"connections from and to pods in {policed.NAMESPACE} end" in words, words
+    cluster.up()
+    # A name that is not resolved would be DNS, and no timeout.
+    wait_for(
+        "nobody passes",
+        lambda: policed.none_passes(policed.answers(cluster, "friend", WORKERS)),
+        limit_s=60,
+    )
+    cluster.edit("addons.default-deny", None)
+    cluster.up()
+    wait_for(
+        "everybody passes again",
+        lambda: policed.all_pass(policed.answers(cluster, "stranger", WORKERS)),
+        limit_s=60,
+    )
 
 
 def test_policies_hold(cluster: Stack) -> None:

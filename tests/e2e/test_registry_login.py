@@ -133,7 +133,8 @@ def test_another_password_counts_without_a_change_of_a_node(
     set_login(cluster, registry, PASSWORDS[1])
     with pods.untouched(cluster, NODES):
         update = cluster.up()
-    assert {*update.changes} == {f"{NAME}-addon-registry-login"}
+    addon = f"{NAME}-addon-registry-login"
+    assert {*update.changes} == {addon, f"{addon}-file-1"}
     # A kubelet keeps an answer for ten minutes; one that starts has none.
     cluster.node("worker-1").run("systemctl restart kubelet")
     begin(cluster, registry, "worker-1", "again")
