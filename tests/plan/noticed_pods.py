@@ -12,6 +12,7 @@ from stacks.networks import registry as networks
 from tests.plan.commands import Command, by_name, downloads, expand, wanted
 from tests.plan.registration import Run
 
+_WITHOUT_PODS = ("default-deny", "registry-login")
 _LOGINS = "CREDENTIAL_PROVIDERS"  # of kubelets, JSON
 USUAL_DRAIN = "auto 300 -"  # update.sh: of a Node that says nothing
 
@@ -65,12 +66,18 @@ class Pods:
         }
         if tainted:
             yield "ended by a taint", frozenset(tainted)
-        if addons := {*listed.was("ADDONS").split()} - {*listed.now("ADDONS").split()}:
+        gone_addons = {*listed.was("ADDONS").split()} - {*listed.now("ADDONS").split()}
+        if addons := {name for name in gone_addons if not self._runs_nothing(name)}:
             yield "add-on deleted", frozenset(addons)
         yield from self._pod_network()
         yield from self._of_the_catalogue()
         if self._no_worker_stays():
             yield "workload ends", frozenset()
+
+    def _runs_nothing(self, addon: str) -> bool:
+        """One of the catalogue without pods, of which pods notice what it did (below)."""
+        said = self.then.spec.addons[addon]
+        return addon in _WITHOUT_PODS and not said.manifests and said.chart is None
 
     def _taken_out(self) -> list[str]:
         return [

@@ -115,6 +115,7 @@ ADDONS = {
     "a login of nodes": (lab(), _LOGS_IN),
     "at one registry less": (_LOGS_IN, edited(_LOGS_IN, _ONE_LESS)),
     "of nodes no more": (_LOGS_IN, lab(_SEALED)),
+    "denied no more": (lab({"network.plugin": "cilium", "addons": {"default-deny": {"namespaces": ["shop"]}}}), lab({"network.plugin": "cilium"})),
     "addresses for Services": (lab(), lab({"addons": {"metallb": RANGE}})),
     "other addresses": (lab({"addons": {"metallb": RANGE}}), lab({"addons": {"metallb": {"addresses": ["10.92.0.250"]}}})),
     "deny by default": (lab({"network.plugin": "cilium"}), lab({"network.plugin": "cilium", "addons": {"default-deny": {"namespaces": ["shop"]}}})),
