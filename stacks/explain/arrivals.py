@@ -110,8 +110,9 @@ def leaving(before: Memory, plan: Plan) -> Iterator[NodeChange]:
             if "loadbalancer" in roles:
                 out = front_doors.given_up_first(plan.vip if plan.holders else "")
             # Of a given one that was never there the same is kept: it could come back by that name.
-            # Of one that was absent nothing else is there that could be forgotten.
-            goes = membership.had_machine(before, name) if plan.made else name not in absent
+            # Of one that was absent its keys alone are there, which a worker has none of.
+            has_more = name not in absent or {*roles} != {"worker"}
+            goes = membership.had_machine(before, name) if plan.made else has_more
             actions = (out, *(release,) * goes)
             yield NodeChange(name=name, kind="leaving", roles=roles, actions=actions)
     for name, machine in sorted(before.away.items()):

@@ -61,7 +61,8 @@ class Pods:
         was, now = by_name(listed.was("TAINTS")), by_name(listed.now("TAINTS"))
         tainted = {
             name
-            for name in {*was} & {*now} - recreated
+            for name in {*was}
+            & {*now} - recreated - {word.partition("=")[0] for word in self._taken_out()}
             if any(taint.endswith(":NoExecute") for taint in {*now[name]} - {*was[name]})
         }
         if tainted:

@@ -201,11 +201,19 @@ def test_one_that_never_was_there_is_no_reason_to_save_etcd(stacks: Stacks) -> N
     assert updated(stacks, engine, lab(lost)).findings() == []
 
 
-def test_of_a_given_machine_that_was_absent_nothing_is_forgotten(stacks: Stacks) -> None:
-    engine = stacks.new(adopted())
-    for edit in ({}, {"nodes": {"worker-1": {"state": "absent"}}}):
-        updated(stacks, engine, adopted(edit))
-    lost = updated(stacks, engine, adopted({"nodes": {"worker-1": {"state": "lost"}}}))
+@pytest.mark.parametrize("name", ["worker-1", "master-2", "etcd-2", "edge-2"])
+def test_of_a_given_machine_that_was_absent_its_keys_alone_are_forgotten(
+    stacks: Stacks, name: str
+) -> None:
+    there: Edit = {
+        f"pools.{pool}": {"roles": [role], "hosts": [host(pool, n) for n in (1, 2, 3)]}
+        for pool, role in (("etcd", "etcd"), ("edge", "loadbalancer"))
+    }
+    there |= {"pools.master.roles": ["master"], "frontDoors.vip": {"address": "192.0.2.99"}}
+    engine = stacks.new(adopted(there))
+    for edit in ({}, {"nodes": {name: {"state": "absent"}}}):
+        updated(stacks, engine, adopted(there | edit))
+    lost = updated(stacks, engine, adopted(there | {"nodes": {name: {"state": "lost"}}}))
     assert lost.findings() == []
 
 
@@ -221,3 +229,12 @@ def test_a_lost_member_goes_before_one_that_was_absent_is_back(stacks: Stacks) -
         for text in said
     ), said
     assert back.findings() == []
+
+
+def test_a_taint_ends_no_pod_of_a_machine_that_was_absent_and_is_made_anew(stacks: Stacks) -> None:
+    engine = stacks.new(lab(FEW))
+    for edit in ({}, {"nodes": {"worker-2": {"state": "absent"}}}):
+        updated(stacks, engine, lab(FEW | edit))
+    taint = {"key": "gpu", "effect": "NoExecute"}
+    anew: Edit = {"nodes": {"worker-2": {"generation": 2, "taints": [taint]}}}
+    assert updated(stacks, engine, lab(FEW | anew)).findings() == []

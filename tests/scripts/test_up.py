@@ -66,6 +66,8 @@ def up(
                 else:
                     os.write(leader, typed.encode())
             time.sleep(0.02)
+        if running.poll() is None:
+            running.kill()  # it would wait for an answer for ever
         shown += (running.stdout.read() or b"").decode()
     os.close(leader)
     os.close(terminal)
