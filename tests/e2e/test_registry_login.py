@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import json
 from collections.abc import Iterator
@@ -41,10 +42,13 @@ def registry(cluster: Stack) -> Iterator[ClosedRegistry]:
         yield found
 
 
+def login(registry: ClosedRegistry, password: str) -> dict[str, object]:
+    return {"auths": {registry.host: {"username": "ops", "password": password}}}
+
+
 def set_login(stack: Stack, registry: ClosedRegistry, password: str) -> None:
     """As `pulumi config set` encrypts it."""
-    value = {"auths": {registry.host: {"username": "ops", "password": password}}}
-    stack.pulumi(*SET, json.dumps(value), "--stack", stack.name)
+    stack.pulumi(*SET, json.dumps(login(registry, password)), "--stack", stack.name)
     given = yaml.safe_load(stack.file.read_text())["config"]
     stack.config["addonSecrets"] = given["kube-ha:addonSecrets"]
     stack.write()
@@ -167,8 +171,10 @@ def test_a_secret_that_somebody_deleted_is_named_in_the_journal_and_comes_back(
 def test_no_password_is_on_a_node_or_in_what_was_said(
     cluster: Stack, registry: ClosedRegistry
 ) -> None:
+    values = [json.dumps(login(registry, password)) for password in PASSWORDS]
+    texts = [*PASSWORDS, *(base64.b64encode(one.encode()).decode() for one in values)]
     for node in cluster.nodes():
-        for text in PASSWORDS:
+        for text in texts:
             places = "/root /home /etc /tmp /var/log /var/lib/kube-ha /var/lib/kubelet /run/kube-ha"
             found = node.run(f"grep -rlsF --exclude-dir=pods -- {text} {places} || true")
             assert found.strip() == "", f"{node}: {found}"

@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+from stacks.checks import addon_secrets
 from tests.scripts.shell import SCRIPTS, Shell
 
 FILE = "etc/kube-ha/credential-providers.yaml"
@@ -82,6 +83,27 @@ def test_the_kubelet_is_told_each_login_by_its_registry(shell: Shell) -> None:
     assert "--cert /var/lib/kubelet/pki/kubelet-client-current.pem" in call
     assert "--cacert /etc/kube-ha/ca.crt" in call
     assert "ops" not in call
+
+
+def test_it_reads_a_registry_by_the_name_that_the_check_of_an_update_reads(shell: Shell) -> None:
+    """Or an update would let pass what no kubelet finds, and the other way about."""
+    login = {"username": "ops", "password": "x"}
+    names = (
+        "a.example.com",
+        "http://b.example.com",
+        "https://c.example.com:5000/v2",
+        "d.example.com/v1/",
+    )
+    names += (
+        "https://index.docker.io/v1/",
+        "docker.io",
+        "e.example.com/team/",
+        "f.example.com/v3",
+        "g/v2/x",
+    )
+    for name in names:
+        done = asked(shell, secret({"auths": {name: login}}))
+        assert [*json.loads(done.stdout)["auth"]] == [addon_secrets._host(name)]
 
 
 @pytest.mark.parametrize(
