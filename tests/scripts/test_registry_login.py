@@ -89,17 +89,19 @@ def test_it_reads_a_registry_by_the_name_that_the_check_of_an_update_reads(shell
     """Or an update would let pass what no kubelet finds, and the other way about."""
     login = {"username": "ops", "password": "x"}
     names = (
-        "a.example.com",
-        "http://b.example.com",
-        "https://c.example.com:5000/v2",
-        "d.example.com/v1/",
-    )
-    names += (
-        "https://index.docker.io/v1/",
-        "docker.io",
-        "e.example.com/team/",
-        "f.example.com/v3",
-        "g/v2/x",
+        *(
+            "a.example.com",
+            "http://b.example.com",
+            "https://c.example.com:5000/v2",
+            "d.example.com/v1/",
+        ),
+        *(
+            "https://index.docker.io/v1/",
+            "docker.io",
+            "e.example.com/team/",
+            "f.example.com/v3",
+            "g/v2/x",
+        ),
     )
     for name in names:
         done = asked(shell, secret({"auths": {name: login}}))
