@@ -143,13 +143,12 @@ def _of_cloud(node: Node, scene: Scene) -> dict[str, Said]:
 
 def members_and_masters(scene: Scene) -> Iterator[Step]:
     """A cluster that is born overlaps them; one that lives changes one machine at a time, whole."""
-    plan = scene.plan
     if scene.previous is None:
         yield from _born(scene)
         return
     turn: tuple[str, ...] = (scene.own("retire"),)
     ready: list[str] = []
-    for node in (*plan.etcd, *(n for n in plan.masters if not n.is_etcd)):
+    for node in scene.turns:
         yield from prepared(scene, node, turn[-1] if node.name in scene.settled else None)
         own = scene.of(node.name, "node")
         turn = (*turn[-1:], own)

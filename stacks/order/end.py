@@ -30,7 +30,7 @@ def listed(scene: Scene) -> Step:
         parent=scene.own("acceptance"),
         after=(
             *(workers.last_master(scene), *named, scene.own("join-token"), workers.opened(scene)),
-            scene.of(plan.etcd[-1].name, "etcd"),
+            scene.of(scene.last_member.name, "etcd"),
             *workers.applied(scene),
             *(scene.own(f"addon-{addon.name}") for addon in plan.addons),
             *balanced[-1:],

@@ -54,6 +54,31 @@ class Scene:
         return frozenset(node.name for node in self.plan.nodes if not node.is_absent) & was
 
     @cached_property
+    def turns(self) -> tuple[Node, ...]:
+        """The control plane's machines as they change, one after another.
+
+        Who is back from absence comes first: until its turn it counts as down, and what restarts
+        before it could cost etcd its quorum.
+        """
+        back = self.returning & self.settled
+        others = (node for node in self.plan.masters if not node.is_etcd)
+        of_etcd, of_masters = (
+            sorted(nodes, key=lambda node: node.name not in back)
+            for nodes in (self.plan.etcd, others)
+        )
+        return (*of_etcd, *of_masters)
+
+    @property
+    def last_master(self) -> Node:
+        """Behind whose turn the control plane is as wanted."""
+        return [node for node in self.turns if node.is_master][-1]
+
+    @property
+    def last_member(self) -> Node:
+        """Behind whose turn etcd is as wanted."""
+        return [node for node in self.turns if node.is_etcd][-1]
+
+    @cached_property
     def joining(self) -> tuple[Node, ...]:
         """Workers that get a token: new ones, and those whose identity may have run out."""
         known = self.settled - self.returning

@@ -32,14 +32,14 @@ def settled_keys(scene: Scene) -> Iterator[Step]:
 
 
 def last_master(scene: Scene) -> str:
-    return scene.of(scene.plan.masters[-1].name, "master")
+    return scene.of(scene.last_master.name, "master")
 
 
 def served(scene: Scene) -> str:
     """From when on the API can be used for good."""
     if rotation.of_rotation(scene.plan):
         return scene.own("rotation")
-    node = scene.plan.masters[0 if scene.previous is None else -1]
+    node = scene.plan.masters[0] if scene.previous is None else scene.last_master
     return scene.of(node.name, "master")
 
 

@@ -248,3 +248,9 @@ def test_ingress_is_an_audience_where_there_is_an_ingress_tier() -> None:
 
 def test_of_a_new_cluster_nobody_is_told_anything() -> None:
     assert made(None, lab()).headline.disruption == ()
+
+
+@pytest.mark.parametrize("name", ["master-1", "master-2", "master-3"])
+def test_a_member_that_is_back_from_absence_is_up_before_another_one_restarts(name: str) -> None:
+    away = lab({**NAMED, f"nodes/{name}": {"state": "absent"}})
+    assert set(noticed(away, lab({**NAMED, **ETCD})).values()) == {()}

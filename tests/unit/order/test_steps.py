@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 
 import pytest
 import yaml
@@ -117,3 +118,26 @@ def test_objects_come_after_what_defines_their_kinds(plugin: str) -> None:
     }
     assert bool(waits) == (plugin == "calico")
     assert {(name, by) for name, by in waits if by not in before(found, name)} == set()
+
+
+@pytest.mark.parametrize("name", ["lab", "etcd apart"])
+def test_who_is_back_from_absence_changes_before_the_others_of_its_kind(name: str) -> None:
+    """Until its turn it counts as down. Nobody else's place changes."""
+    config = CONFIGS[name]
+    was = [node.name for node in scene(config, config).turns]
+    for back in was:
+        one = scene(config, edited(config, {f"nodes/{back}": {"state": "absent"}}))
+        kinds = [
+            [node.name for node in one.turns if node.is_etcd is is_etcd]
+            for is_etcd in (True, False)
+        ]
+        for turns in kinds:
+            others = [other for other in was if other in turns and other != back]
+            assert turns == ([back] if back in turns else []) + others
+        assert [node.name for node in one.turns] == kinds[0] + kinds[1]
+        found = by_name(one)
+        for earlier, later in pairwise(one.turns):
+            assert f"dev-{earlier.name}-node" in before(found, f"dev-{later.name}-node")
+        masters = {f"dev-{node.name}-master" for node in one.plan.masters}
+        members = {f"dev-{node.name}-etcd" for node in one.plan.etcd}
+        assert masters | members <= before(found, "dev-nodes")
