@@ -152,7 +152,7 @@ class Restarts:
             yield f"the API does not answer while its only API server restarts ({alone[0].node})"
 
     def no_quorum(self) -> Iterator[str]:
-        """One member, two, or more of which some are down: then the others have no quorum."""
+        """Neither one member nor two have one while a member restarts."""
         what = "the API can neither read nor write while"
         lost = [
             one for one in self.stops if one.program == "etcd" and one.left < quorum.quorum(one.of)
@@ -160,13 +160,9 @@ class Restarts:
         names = ", ".join(dict.fromkeys(one.node for one in lost))
         if lost and lost[0].of == 1:
             yield f"{what} etcd's only member restarts ({names})"
-        elif lost and lost[0].of == 2:
-            yield f"{what} one of etcd's two members restarts ({names}): the other has no quorum"
         elif lost:
-            yield (
-                f"{what} a member of etcd restarts ({names}): too few of the others are up for a "
-                "quorum"
-            )
+            of = f"one of etcd's {lost[0].of} members restarts ({names})"
+            yield f"{what} {of}: without it there is no quorum"
 
     def no_tolerance(self) -> Iterator[str]:
         """While members change, the failure of one more ends the quorum."""

@@ -61,12 +61,9 @@ class Scene:
         before it could cost etcd its quorum.
         """
         back = self.returning & self.settled
-        others = (node for node in self.plan.masters if not node.is_etcd)
-        of_etcd, of_masters = (
-            sorted(nodes, key=lambda node: node.name not in back)
-            for nodes in (self.plan.etcd, others)
-        )
-        return (*of_etcd, *of_masters)
+        masters = (node for node in self.plan.masters if not node.is_etcd)
+        every = (*self.plan.etcd, *masters)
+        return tuple(sorted(every, key=lambda n: (not n.is_etcd, n.name not in back)))
 
     @property
     def last_master(self) -> Node:

@@ -11,7 +11,7 @@ from tests.plan.noticed import Cause
 # Beginning of a notice -> what it says; group `about` holds the nodes or names that are meant.
 _SENTENCES = (
     (r"the API does not answer while its only API server restarts \((?P<about>.+)\)", "no API"),
-    (r"the API can neither read nor write while .*\((?P<about>.+?)\)(: (the other has no|too few of the others are up for a) quorum)?", "no quorum"),
+    (r"the API can neither read nor write while .*\((?P<about>.+?)\)(: without it there is no quorum)?", "no quorum"),
     (r"once (?P<about>\S+) has (joined|left), one more failure ends its quorum \(\d+ of \d+ members are up\)", "no spare"),
     (r"\S+ does not answer while its API server restarts \((?P<about>.+)\)", "endpoint stops"),
     (r"\S+ does not answer while (?P<about>.+) is replaced", "endpoint replaced"),

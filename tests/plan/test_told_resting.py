@@ -177,6 +177,7 @@ def test_a_member_that_is_back_has_its_turn_before_others_restart(stacks: Stacks
     back = updated(stacks, engine, lab(four | {"etcd.quotaBackendGib": 5}))
     said = [text for who in back.report.headline.disruption for text in who.notices]
     assert not [text for text in said if "quorum" in text], said
+    assert "~ dev-master-1-etcd" in map(str, back.run.changes)
     assert back.findings() == []
 
 
