@@ -116,6 +116,12 @@ def staying(before: Memory | None, plan: Plan) -> tuple[Node, ...]:
     return tuple(n for n in plan.nodes if n.name in before.machines and n.name not in replaced)
 
 
+def returning(before: Memory | None, plan: Plan) -> frozenset[str]:
+    """Names of nodes that were absent at the last success, and are not in this edit."""
+    was = {node.name for node in before.plan.absent} if before and before.plan else set()
+    return frozenset(node.name for node in plan.nodes if not node.is_absent) & was
+
+
 def had_machine(before: Memory, name: str) -> bool:
     """Whether the stack had a machine of that name at its last success, in the cluster or not."""
     return name in before.machines or (name in before.away and not was_lost(before, name))

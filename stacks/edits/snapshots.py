@@ -85,11 +85,15 @@ def values(before: Memory | None, plan: Plan, node: Node) -> dict[str, str]:
 def place(before: Memory | None, plan: Plan) -> Node | None:
     """The etcd machine that takes it, as it was: the last one in turn of the remaining nodes.
 
-    Others are changed before it, so what it holds is off every machine that is being changed. None
-    where every machine that has etcd leaves in this edit: no key and no client stays then.
+    Others are changed before it, so what it holds is off every machine that is being changed. One
+    that is back from absence has the first turn, and what it needs comes only with that: it takes
+    the snapshot where no other can. None where every machine that has etcd leaves in this edit: no
+    key and no client stays then.
     """
     then = (before and before.plan) or plan
     names = {node.name for node in membership.staying(before, plan) if not node.is_absent}
-    there = [node for node in reversed(then.etcd) if node.name in names]
+    back = membership.returning(before, plan)
+    staying = (node for node in reversed(then.etcd) if node.name in names)
+    there = sorted(staying, key=lambda node: node.name in back)
     answering = [node for node in there if node.name not in plan.unreached]
     return next(iter(answering or there), None)

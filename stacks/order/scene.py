@@ -49,9 +49,7 @@ class Scene:
     @cached_property
     def returning(self) -> frozenset[str]:
         """Nodes that the last success left out, and this update does not."""
-        then = self.previous.plan if self.previous else None
-        was = {node.name for node in then.absent} if then else set()
-        return frozenset(node.name for node in self.plan.nodes if not node.is_absent) & was
+        return membership.returning(self.previous, self.plan)
 
     @cached_property
     def turns(self) -> tuple[Node, ...]:
@@ -84,11 +82,14 @@ class Scene:
 
     @cached_property
     def survivor(self) -> Node:
-        """The master that takes others out: the acting one, else the first one that stays."""
+        """The master that takes others out: the acting one, else the first one that stays.
+
+        It does so before any turn, so one that is back from absence does it where no other can.
+        """
         names = {node.name for node in membership.staying(self.previous, self.plan)}
         known = [node for node in self.plan.masters if node.name in names]
         there = [node for node in known if not node.is_absent] or known
-        return self.master if self.master in there else there[0]
+        return min(there, key=lambda node: (node.name in self.returning, node != self.master))
 
     @cached_property
     def saver(self) -> Node:

@@ -141,3 +141,16 @@ def test_who_is_back_from_absence_changes_before_the_others_of_its_kind(name: st
         masters = {f"dev-{node.name}-master" for node in one.plan.masters}
         members = {f"dev-{node.name}-etcd" for node in one.plan.etcd}
         assert masters | members <= before(found, "dev-nodes")
+        assert one.saver == [node for node in one.turns if node.is_etcd][-1]
+
+
+def test_what_goes_before_any_turn_is_done_by_one_that_was_there() -> None:
+    """The acting master is lost, and of the others one is back from absence."""
+    away = lab({"nodes/master-2": {"state": "absent"}})
+    one = scene(lab({"nodes/master-1": {"state": "lost"}}), away)
+    found = by_name(one)
+    where = {name: found[name].node for name in ("dev-retire", "dev-snapshot")}
+    assert {name: node and node.name for name, node in where.items()} == {
+        "dev-retire": "master-3",
+        "dev-snapshot": "master-3",
+    }
