@@ -118,8 +118,10 @@ def staying(before: Memory | None, plan: Plan) -> tuple[Node, ...]:
 
 def returning(before: Memory | None, plan: Plan) -> frozenset[str]:
     """Names of nodes that were absent at the last success, and are not in this edit."""
-    was = {node.name for node in before.plan.absent} if before and before.plan else set()
-    return frozenset(node.name for node in plan.nodes if not node.is_absent) & was
+    if before is None or before.plan is None:
+        return frozenset()
+    was = {node.name for node in before.plan.absent}
+    return frozenset(n.name for n in plan.nodes if n.name in was and not n.is_absent)
 
 
 def had_machine(before: Memory, name: str) -> bool:
