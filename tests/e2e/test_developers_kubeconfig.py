@@ -159,6 +159,7 @@ def test_an_administrators_kubeconfig_that_leaked_ends_by_one_edit(cluster: Stac
     leaked = ROOT / ".local/outputs" / cluster.name / "leaked"
     leaked.write_text(cluster.kubeconfig().read_text())
     assert kubectl(leaked, "auth", "can-i", "*", "*").strip() == "yes"
+    cluster.settled()
     before = {node.name: node.processes() for node in cluster.nodes()}
     cluster.edit("pki.adminGeneration", 2)
     words = " ".join(cluster.preview().output.split())
@@ -184,6 +185,7 @@ def test_an_administrators_kubeconfig_that_leaked_ends_by_one_edit(cluster: Stac
     cluster.forget_kubeconfig()
     cluster.wait_healthy({"master-1", "worker-1"}, limit_s=30)
     assert cluster.kubectl("auth", "can-i", "*", "*").strip() == "yes"
+    cluster.settled()
     assert {node.name: node.processes() for node in cluster.nodes()} == before
     assert_up_changes_nothing(cluster)
 

@@ -40,6 +40,7 @@ def test_clients_outside_go_by_it_from_the_first_day(stack: Stack, holders: Hold
 
 
 def test_rubbish_never_replaces_what_runs(stack: Stack, holders: Holders) -> None:
+    stack.settled()
     holder = stack.node(holders.wait_for_one())
     files, processes = holder.files(), holder.processes()
     for phase, good, bad, said in (
