@@ -34,7 +34,7 @@ def cluster(stack: Stack) -> Stack:
 
 def test_pods_reach_pods_services_and_names_of_all_nodes(cluster: Stack) -> None:
     for kind in ("friend", "stranger"):
-        assert not policed.all_pass(policed.answers(cluster, kind, WORKERS))
+        wait_for(f"every {kind} passes", everybody_of(cluster, kind), limit_s=30)
     kept = cluster.kubectl("get", "crd", "-o", "name").split()
     assert "customresourcedefinition.apiextensions.k8s.io/ciliumnetworkpolicies.cilium.io" in kept
 
@@ -44,11 +44,7 @@ def test_a_policy_lets_nobody_in_and_another_one_friends(cluster: Stack) -> None
     for kind in ("friend", "stranger"):
         wait_for(f"no {kind} passes", nobody_of(cluster, kind), limit_s=60)
     policed.allow_friends(cluster)
-    wait_for(
-        "friends pass",
-        lambda: policed.all_pass(policed.answers(cluster, "friend", WORKERS)),
-        limit_s=60,
-    )
+    wait_for("friends pass", everybody_of(cluster, "friend"), limit_s=60)
     assert not policed.none_passes(policed.answers(cluster, "stranger", WORKERS))
     policed.dial_on(cluster, "worker-1", policed.SERVICE)
 
@@ -130,6 +126,11 @@ def assert_policed(cluster: Stack, node: str) -> None:
         limit_s=60,
     )
     assert not policed.none_passes(policed.answers(cluster, "stranger", [node]))
+
+
+def everybody_of(cluster: Stack, kind: str) -> Callable[[], str]:
+    """Who of that kind does not pass, on any node."""
+    return lambda: policed.all_pass(policed.answers(cluster, kind, WORKERS))
 
 
 def nobody_of(cluster: Stack, kind: str) -> Callable[[], str]:

@@ -35,7 +35,7 @@ def test_services_are_there_without_kube_proxy(cluster: Stack) -> None:
     routes = cluster.node("worker-1").run("ip route show")
     assert "via 10.93.119.102 dev eth0" in routes, routes
     policed.deploy(cluster)
-    assert not policed.all_pass(policed.answers(cluster, "friend", WORKERS))
+    _wait_all_pass(cluster, "friend")
 
 
 def test_denied_by_default_pods_reach_dns_and_nothing_else(cluster: Stack) -> None:
@@ -51,11 +51,7 @@ def test_denied_by_default_pods_reach_dns_and_nothing_else(cluster: Stack) -> No
     )
     cluster.edit("addons.default-deny", None)
     cluster.up()
-    wait_for(
-        "everybody passes again",
-        lambda: policed.all_pass(policed.answers(cluster, "stranger", WORKERS)),
-        limit_s=60,
-    )
+    _wait_all_pass(cluster, "stranger")
 
 
 def test_policies_hold(cluster: Stack) -> None:
@@ -66,11 +62,7 @@ def test_policies_hold(cluster: Stack) -> None:
         lambda: policed.none_passes(policed.answers(cluster, "stranger", WORKERS)),
         limit_s=60,
     )
-    wait_for(
-        "friends pass",
-        lambda: policed.all_pass(policed.answers(cluster, "friend", WORKERS)),
-        limit_s=60,
-    )
+    _wait_all_pass(cluster, "friend")
 
 
 def test_a_machine_that_leaves_has_nothing_of_it_left(cluster: Stack) -> None:
@@ -84,5 +76,13 @@ def test_a_machine_that_leaves_has_nothing_of_it_left(cluster: Stack) -> None:
     cluster.up()
     policed.wait_running(cluster)
     assert not policed.none_passes(policed.answers(cluster, "stranger", WORKERS))
-    assert not policed.all_pass(policed.answers(cluster, "friend", WORKERS))
+    _wait_all_pass(cluster, "friend")
     assert_sound(cluster)
+
+
+def _wait_all_pass(cluster: Stack, kind: str) -> None:
+    wait_for(
+        f"every {kind} passes",
+        lambda: policed.all_pass(policed.answers(cluster, kind, WORKERS)),
+        limit_s=60,
+    )
