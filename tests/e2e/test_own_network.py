@@ -1,4 +1,4 @@
-"""Story: a pod network of the user's own, by manifests and what the config says of it: made with the cluster, proved as one of the product's, with a worker more, and waited for when it is not there."""
+"""Story: a pod network of the user's own, by manifests: proved as one of the product's, with a worker more, and waited for when it is not there."""
 
 from __future__ import annotations
 
