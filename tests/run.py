@@ -6,7 +6,8 @@ fuzz, and every story that has not passed yet on what is in the checkout now; or
 (`test_resume_after_sigkill.py` is `resume_after_sigkill`). fresh: the same, passed before or not. stories: runs nothing,
 tells when each has passed. free: only remove what labs of tests have left.
 N jobs run at a time, as many as this computer has cores and memory for: tiers one after another, beside them stories, the longest
-first; with one lane first the tiers, then the stories. A story with ALONE in its file runs at the end, with nothing beside it. What
+first; with one lane first the tiers, then the stories. Bundles of other versions and add-ons are made beside them, and the stories
+that need one wait for it. A story with ALONE in its file runs at the end, with nothing beside it. What
 fails does not stop the rest.
 A story that takes longer than its limit (tests/e2e/harness/waiting.py) has failed. Whatever happens, lab machines of tests are
 gone at the end. A skip that EXPECTED_SKIPS does not know fails the run: a lost ability must not hide behind it.
@@ -27,6 +28,7 @@ from tests.e2e.harness import versions
 from tests.e2e.harness.lab import ROOT
 from tests.ledger import RECORD, Ledger, Passed
 from tests.runner import jobs, machines, report
+from tests.runner.builds import Builds
 from tests.runner.jobs import FUZZ, TIERS, Job
 from tests.runner.lanes import Lanes, by_this_computer
 from tests.runner.results import Result
@@ -90,14 +92,12 @@ def _run(kind: str, named: Sequence[str], lanes: int, ledger: Ledger) -> bool:
     wanted = _wanted(kind, named, ledger)
     before = _passed_before(ledger, wanted) if kind == "all" and not named else {}
     wanted = [job for job in wanted if job.name not in before]
-    for bundle in sorted({bundle for job in wanted for bundle in job.bundles}):
-        versions.make(bundle)  # set-up: it does not count against the limit of a story
     notes = Notes(ledger)
 
     def more(begun: Iterable[str]) -> list[Job]:
         return next_share(ledger, begun, time.monotonic() - started) if kind == "core" else []
 
-    there = Lanes(wanted, lanes, ended=notes.ended, more=more)
+    there = Lanes(wanted, lanes, ended=notes.ended, more=more, builds=Builds(wanted))
     with machines.freed():
         try:
             there.run()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from tests.runner.builds import Builds
 from tests.runner.jobs import Job, Running
 from tests.runner.report import say, tail
 from tests.runner.results import Result
@@ -28,7 +29,10 @@ def by_this_computer() -> int:
 
 
 class Lanes:
-    """Runs jobs to their end. `more` is asked for another story when a lane has nothing to do and tells what has ended."""
+    """Runs jobs to their end, a story once its bundles are made.
+
+    `more` is asked for another story when a lane has nothing to do, and is told what has begun.
+    """
 
     def __init__(
         self,
@@ -37,11 +41,13 @@ class Lanes:
         *,
         ended: Callable[[Result], None],
         more: Callable[[Iterable[str]], Sequence[Job]] | None = None,
+        builds: Builds | None = None,
     ) -> None:
         self._tiers = [job for job in jobs if not job.is_story]
         self._stories = longest_first(job for job in jobs if job.is_story and not job.alone)
         self._alone = longest_first(job for job in jobs if job.alone)
         self._lanes, self._ended, self._more = lanes, ended, more or _none
+        self._builds = builds or Builds(())
         self._running: list[Running] = []
         self.begun: list[str] = []
         self.all = [job.name for job in (*self._tiers, *self._stories, *self._alone)]
@@ -49,8 +55,10 @@ class Lanes:
     def run(self) -> None:
         """Whatever happens, nothing of it runs on afterwards."""
         with ExitStack() as stack:
-            while self._start_what_may(stack) or self._running:
+            stack.enter_context(self._builds)
+            while self._start_what_may(stack) or self._running or self._builds.busy:
                 time.sleep(_LOOK_S)
+                self._builds.look()
                 self._look()
 
     def _start_what_may(self, stack: ExitStack) -> bool:
@@ -61,7 +69,7 @@ class Lanes:
             self._start(self._tiers.pop(0), stack)
         while self._has_room and (job := self._next_story()):
             self._start(job, stack)
-        if self._alone and not self._running:
+        if self._alone and not self._running and not self._builds.busy:
             self._start(self._alone.pop(0), stack)
         return len(self.begun) > before
 
@@ -79,7 +87,10 @@ class Lanes:
             self.all += [job.name for job in found]
             self._alone += [job for job in found if job.alone]
             self._stories += [job for job in found if not job.alone]
-        return self._stories.pop(0) if self._stories else None
+        job = next((job for job in self._stories if not self._builds.lacks(job)), None)
+        if job:
+            self._stories.remove(job)
+        return job
 
     def _start(self, job: Job, stack: ExitStack) -> None:
         self.begun.append(job.name)

@@ -118,6 +118,47 @@ def test_a_lane_that_is_free_gets_more_as_long_as_there_is_more(
     assert waiting == []
 
 
+class Baker:
+    """Makes what `late` needs within three looks."""
+
+    def __init__(self) -> None:
+        self.looks, self.ended = 0, False
+
+    @property
+    def busy(self) -> bool:
+        return self.looks < 3
+
+    def lacks(self, job: Job) -> bool:
+        return self.busy and job.name.startswith("late")
+
+    def look(self) -> None:
+        self.looks += 1
+
+    def __enter__(self) -> Baker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended = True
+
+
+def test_a_story_waits_for_its_bundle_and_others_pass_it(
+    clock: Clock, make: Callable[..., Job]
+) -> None:
+    baker = Baker()
+    wanted = [make("late", 9), make("story", 1), make("gaps", 1, alone="why")]
+    Lanes(wanted, 1, ended=lambda _: None, builds=baker).run()  # type: ignore[arg-type]
+    assert clock.seen == [{"story"}, set(), set(), *[{"late"}] * 9, {"gaps"}]
+    assert baker.ended
+
+
+def test_nothing_runs_beside_who_needs_the_computer_alone_no_build_either(
+    clock: Clock, make: Callable[..., Job]
+) -> None:
+    wanted = [make("gaps", 1, alone="why")]
+    Lanes(wanted, 1, ended=lambda _: None, builds=Baker()).run()  # type: ignore[arg-type]
+    assert clock.seen == [set(), set(), set(), {"gaps"}]
+
+
 def test_whatever_ends_the_run_ends_its_jobs(clock: Clock, make: Callable[..., Job]) -> None:
     def interrupt(_: Result) -> None:
         raise KeyboardInterrupt
