@@ -5,7 +5,8 @@ those that nothing has run for the longest time, one at least, more while there 
 fuzz, and every story that has not passed yet on what is in the checkout now; or some stories alone, named by their files
 (`test_resume_after_sigkill.py` is `resume_after_sigkill`). fresh: the same, passed before or not. stories: runs nothing,
 tells when each has passed. free: only remove what labs of tests have left.
-N jobs run at a time, as many as this computer has cores and memory for: tiers one after another, beside them stories, the longest
+N jobs run at a time; without --lanes as many as this computer has cores and memory for, and stories beside them while it has been
+idle for a third of the last half minute. Tiers run one after another, beside them stories, the longest
 first; with one lane first the tiers, then the stories. Bundles of other versions and add-ons are made beside them, and the stories
 that need one wait for it. A story with ALONE in its file runs at the end, with nothing beside it. What
 fails does not stop the rest.
@@ -32,6 +33,7 @@ from tests.runner.builds import Builds
 from tests.runner.jobs import FUZZ, TIERS, Job
 from tests.runner.lanes import Lanes, by_this_computer
 from tests.runner.results import Result
+from tests.runner.spare import Spare
 
 EXAMPLES = "10000"  # of each property, by `all`
 CORE = ("create_3_2", "resume_after_sigkill", "one_master_one_worker", "adopted_machines")
@@ -84,10 +86,11 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # So that machines are freed when a supervisor ends the run.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    return 0 if _run(given.kind, named, given.lanes or by_this_computer(), ledger) else 1
+    return 0 if _run(given.kind, named, given.lanes, ledger) else 1
 
 
 def _run(kind: str, named: Sequence[str], lanes: int, ledger: Ledger) -> bool:
+    """`lanes`: 0 where this computer decides."""
     started = time.monotonic()
     wanted = _wanted(kind, named, ledger)
     before = _passed_before(ledger, wanted) if kind == "all" and not named else {}
@@ -97,7 +100,15 @@ def _run(kind: str, named: Sequence[str], lanes: int, ledger: Ledger) -> bool:
     def more(begun: Iterable[str]) -> list[Job]:
         return next_share(ledger, begun, time.monotonic() - started) if kind == "core" else []
 
-    there = Lanes(wanted, lanes, ended=notes.ended, more=more, builds=Builds(wanted))
+    there = Lanes(
+        wanted,
+        lanes or by_this_computer(),
+        ended=notes.ended,
+        more=more,
+        builds=Builds(wanted),
+        # What a change must pass takes the same time every time.
+        spare=None if lanes or kind == "core" else Spare(),
+    )
     with machines.freed():
         try:
             there.run()

@@ -6,15 +6,13 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 
 from tests.runner.builds import Builds
 from tests.runner.jobs import Job, Running
 from tests.runner.report import say, tail
 from tests.runner.results import Result
+from tests.runner.spare import Spare, stories_that_fit
 
-_STORY_MIB = 5000  # the biggest labs; 3 masters and 2 workers use 3 GB
-_REST_MIB = 3000  # of this computer, tiers and builds
 _LOOK_S = 0.5
 
 
@@ -23,15 +21,18 @@ def by_this_computer() -> int:
 
     A story alone takes about one core, and what it measures suffers where there is none to spare.
     """
-    memory = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    available_mib = int(memory["MemAvailable"].split()[0]) // 1024
-    return max(1, min((os.cpu_count() or 1) // 2, (available_mib - _REST_MIB) // _STORY_MIB))
+    return max(1, min(_cores() // 2, stories_that_fit()))
+
+
+def _cores() -> int:
+    return os.cpu_count() or 1
 
 
 class Lanes:
     """Runs jobs to their end, a story once its bundles are made.
 
-    `more` is asked for another story when a lane has nothing to do, and is told what has begun.
+    `more` is asked for another story when a lane has nothing to do, and is told what has begun. `spare`: while it says so,
+    stories have lanes of their own beside these, up to one a core.
     """
 
     def __init__(
@@ -42,12 +43,13 @@ class Lanes:
         ended: Callable[[Result], None],
         more: Callable[[Iterable[str]], Sequence[Job]] | None = None,
         builds: Builds | None = None,
+        spare: Spare | None = None,
     ) -> None:
         self._tiers = [job for job in jobs if not job.is_story]
         self._stories = longest_first(job for job in jobs if job.is_story and not job.alone)
         self._alone = longest_first(job for job in jobs if job.alone)
         self._lanes, self._ended, self._more = lanes, ended, more or _none
-        self._builds = builds or Builds(())
+        self._builds, self._spare = builds or Builds(()), spare
         self._running: list[Running] = []
         self.begun: list[str] = []
         self.all = [job.name for job in (*self._tiers, *self._stories, *self._alone)]
@@ -59,6 +61,8 @@ class Lanes:
             while self._start_what_may(stack) or self._running or self._builds.busy:
                 time.sleep(_LOOK_S)
                 self._builds.look()
+                if self._spare:
+                    self._spare.look()
                 self._look()
 
     def _start_what_may(self, stack: ExitStack) -> bool:
@@ -75,7 +79,9 @@ class Lanes:
 
     @property
     def _has_room(self) -> bool:
-        return len(self._running) < self._lanes
+        if len(self._running) < self._lanes:
+            return True
+        return bool(self._spare and len(self._running) < _cores() and self._spare.is_there())
 
     def _next_story(self) -> Job | None:
         if any(one.job.alone for one in self._running) or (self._tiers and self._lanes == 1):
@@ -94,8 +100,11 @@ class Lanes:
 
     def _start(self, job: Job, stack: ExitStack) -> None:
         self.begun.append(job.name)
+        if self._spare:
+            self._spare.begun()
         place = f"{len(self.begun)}/{len(self.all)}"
-        beside = self._lanes > 1 and len(self.all) > 1 and not job.alone
+        several = self._lanes > 1 or self._spare is not None
+        beside = several and len(self.all) > 1 and not job.alone
         why = f" alone: {job.alone}" if job.alone else ""
         say(f"{place} {job.name}{why}")
         self._running.append(stack.enter_context(Running(job, place=place, beside=beside)))

@@ -159,6 +159,34 @@ def test_nothing_runs_beside_who_needs_the_computer_alone_no_build_either(
     assert clock.seen == [set(), set(), set(), {"gaps"}]
 
 
+class Idle:
+    """There is time for one more from the third look on after whoever has begun last."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def look(self) -> None:
+        self.looks += 1
+
+    def begun(self) -> None:
+        self.looks = 0
+
+    def is_there(self) -> bool:
+        return self.looks >= 3
+
+
+def test_where_time_is_left_a_story_more_runs_beside_up_to_one_a_core(
+    clock: Clock, make: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "_cores", lambda: 2)
+    wanted = [make("a", 9), make("b", 8), make("c", 2), make("gaps", 1, alone="why")]
+    Lanes(wanted, 1, ended=lambda _: None, spare=Idle()).run()  # type: ignore[arg-type]
+    assert clock.lasting("a") == range(9)
+    assert clock.lasting("b") == range(3, 11)
+    assert clock.lasting("c") == range(9, 11)  # both cores had one until then
+    assert clock.seen[-1] == {"gaps"}
+
+
 def test_whatever_ends_the_run_ends_its_jobs(clock: Clock, make: Callable[..., Job]) -> None:
     def interrupt(_: Result) -> None:
         raise KeyboardInterrupt
