@@ -25,7 +25,8 @@ from tests.runner.report import say, tail
 class Builds:
     """Use as a context: whatever ends the run ends its builds.
 
-    A story waits for its bundles. Of one that could not be made the reason is printed, and its stories run, and fail.
+    A story waits for its bundles. Of one that could not be made the reason is printed; its stories run, and ask for it
+    again themselves, within their own limit.
     """
 
     def __init__(self, jobs: Iterable[Job]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.harness.versions import Bundle
+from tests.e2e.harness.waiting import wait_for
 from tests.runner import builds
 from tests.runner.builds import Builds
 from tests.runner.jobs import STORIES, Job
@@ -79,15 +80,15 @@ def test_one_that_fails_is_told_and_its_story_runs(
 def test_the_end_of_the_run_ends_a_build_and_what_it_started(
     script: dict[str, str], tmp_path: Path
 ) -> None:
-    left = tmp_path / "left"
-    compiler = f"import time; time.sleep(3); open({str(left)!r}, 'w')"
+    began, left = tmp_path / "began", tmp_path / "left"
+    compiler = f"import time; open({str(began)!r}, 'w'); time.sleep(2); open({str(left)!r}, 'w')"
     script["addon=a"] = (
         f"import subprocess, sys; subprocess.run([sys.executable, '-c', {compiler!r}])"
     )
     with Builds([A]) as there:
         there.look()
-        time.sleep(0.5)
-    time.sleep(4)
+        wait_for("the compiler runs", lambda: "" if began.exists() else "not yet", limit_s=30)
+    time.sleep(3)
     assert not left.exists()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +68,15 @@ def test_without_memory_there_is_no_room(
     computer.spend(there, 40, idle=0.9)
     monkeypatch.setattr(spare, "stories_that_fit", lambda: 0)
     assert not there.is_there()
+
+
+def test_time_of_nice_programs_is_there_for_a_story(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  10 20 30 400 5 6 7 8 9 9\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
+    monkeypatch.setattr(spare, "Path", lambda _: stat)
+    assert spare._ticks() == (20 + 400 + 5, 10 + 20 + 30 + 400 + 5 + 6 + 7 + 8)
 
 
 def test_this_computer_can_be_looked_at() -> None:
